@@ -1,0 +1,276 @@
+"""What flows between the stages: frozen dataclasses, no logic.
+
+``Program`` goes in; ``observe`` makes a ``Trace``; ``diagnose`` makes ``Findings``; kinds propose ``Candidate``
+texts; ``verify`` makes ``Evidence``; ``mend`` keeps each decision as a ``Repair``; the end is a ``FixResult``.
+
+Lines are counted from 1. Columns are UTF-8 byte offsets from 0, as in ``ast`` and ``code.co_positions()``;
+only the report adds 1 to a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import CodeType
+from typing import Any
+
+
+class Level(StrEnum):
+    """What a repair may change; see docs/levels.md. Ordered: exact, relaxed, lossy."""
+
+    EXACT = "exact"
+    RELAXED = "relaxed"
+    LOSSY = "lossy"
+
+
+class Outcome(StrEnum):
+    """How the graph ends at a break."""
+
+    RESUMED = "resumed"  # a new graph starts behind it
+    REST_EAGER = "rest of the frame eager"  # compiled up to an earlier point, the rest of the frame is eager
+    FRAME_SKIPPED = "whole frame skipped"  # nothing of the frame is compiled
+    HIDDEN = "hidden"  # not reached by the compiler yet: it stands behind another break (probe mode)
+
+
+class Owner(StrEnum):
+    """Whose code a site stands in."""
+
+    USER = "user"
+    DEPENDENCY = "dependency"
+    STDLIB = "stdlib"
+    TORCH = "torch"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of source text."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One Python frame on the stack of a break: the user's function, never a resume function."""
+
+    span: Span
+    function: str  # qualified name, as ``code.co_qualname`` of the function that the user wrote
+    code: CodeType | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What Dynamo knew about one local variable. ``shape`` holds ints, or symbol names for dynamic sizes."""
+
+    type: str
+    shape: tuple[int | str, ...] | None = None
+    dtype: str | None = None
+    device: str | None = None
+    requires_grad: bool | None = None
+    constant: str | None = None  # repr of a Python constant
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """One graph break as Dynamo reported it. ``stack`` runs from the outermost frame to the innermost."""
+
+    gb_type: str
+    message: str
+    outcome: Outcome
+    stack: tuple[Frame, ...]
+    context: str = ""
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    locals: Mapping[str, Value] = field(default_factory=dict)
+    consequence: bool = False  # follows from another break ("graph break in loop", "Missing tp_iternext")
+    intended: bool = False  # torch.compiler.disable, torch._dynamo.graph_break: the author asked for it
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """One FX graph handed to the backend."""
+
+    function: str
+    file: str
+    line: int
+    nodes: int  # number of call nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Recompile:
+    """One recompile and the guard that failed."""
+
+    function: str
+    file: str
+    line: int
+    reasons: tuple[str, ...]
+    caused_by_break: bool = False  # a guard on a value that exists only because a break handed it over
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Everything seen while a program ran under torch.compile."""
+
+    breaks: tuple[Break, ...] = ()
+    graphs: tuple[Graph, ...] = ()
+    recompiles: tuple[Recompile, ...] = ()
+    frames_given_up: tuple[str, ...] = ()  # "function (file:line)", run eagerly as a whole
+    limits_reached: tuple[str, ...] = ()  # "function (file:line)", recompile limit reached: eager from then on
+    disagreements: tuple[str, ...] = ()  # hooks against structured trace, in words
+    compiled_calls: int = 0  # frames that Dynamo tried to compile; 0 means "nothing was compiled"
+    error: BaseException | None = None  # raised by the program itself, or by the compiler
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One source statement or expression where the graph breaks; one row of the report."""
+
+    kind: str
+    span: Span
+    source: str  # text in the span (first line)
+    function: str
+    outcome: Outcome
+    owner: Owner
+    package: str  # "transformers 4.52.4" for a dependency, "" for the user's code
+    count: int  # number of break events
+    recompiles: int  # recompiles that this site causes
+    intended: bool
+    reason: str  # one sentence in the user's terms
+    breaks: tuple[Break, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """A diagnosed trace: sites worst first, and the totals."""
+
+    sites: tuple[Site, ...]
+    trace: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The arguments of one call."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A callable (function or nn.Module) with real inputs and the user's own torch.compile keywords."""
+
+    name: str
+    target: Callable[..., Any]
+    calls: tuple[Call, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A tensor condition before and after a repair, as source text, so that verification can force it.
+
+    ``before`` is a test (or a conjunct of a test) in ``function`` of the text before the repair; ``after`` is the
+    first argument of the ``torch.where``/``torch.cond`` (or helper) call in the text after it. Both are normalised
+    by ``ast.unparse``.
+    """
+
+    function: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposed repair of one site: the whole new text of one file."""
+
+    kind: str
+    level: Level
+    title: str  # what it does, in one short sentence
+    text: str  # new text of the whole file
+    functions: tuple[str, ...]  # qualified names of the functions whose bodies changed
+    notes: tuple[str, ...] = ()  # what moves, for level relaxed and lossy
+    predicates: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """Why a kind proposes nothing (more) for a site, and what the user can do."""
+
+    kind: str
+    reason: str
+    next_step: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that verification looked at. ``passed`` is None when it could not be verified."""
+
+    name: str  # "gradients", "recount, default mode", "inductor", ...
+    passed: bool | None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was run and seen. It is verified when every check passed and none is unverified."""
+
+    checks: tuple[Check, ...] = ()
+    inputs: int = 0  # calls compared, variations included
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def verified(self) -> bool:
+        return bool(self.checks) and all(check.passed for check in self.checks)
+
+
+class Status(StrEnum):
+    """What became of a repair."""
+
+    APPLIED = "applied"  # part of the mended program
+    DECLINED = "declined"  # no kind proposes a repair, or the level asked for forbids it
+    REJECTED = "rejected"  # every candidate was tried and failed; ``reason`` says how
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The decision on one site. ``reason`` tells why it was declined or rejected, or what a relaxed one moves."""
+
+    site: Site
+    status: Status
+    kind: str
+    level: Level | None
+    title: str
+    reason: str
+    notes: tuple[str, ...] = ()
+    next_step: str = ""
+    evidence: Evidence = field(default_factory=Evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file before and after mending. ``functions`` are the qualified names of the changed functions."""
+
+    path: str
+    original: str
+    mended: str
+    functions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FixResult:
+    """The end of the pipeline."""
+
+    program: str
+    before: Findings
+    after: Findings
+    repairs: tuple[Repair, ...]
+    changes: tuple[FileChange, ...]
+    evidence: Evidence
+    seconds: Mapping[str, float] = field(default_factory=dict)  # stage -> seconds
