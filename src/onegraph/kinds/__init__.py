@@ -1,0 +1,1 @@
+"""Kinds of graph breaks: one file a kind. Imports no torch."""

@@ -45,7 +45,9 @@ class Kind(Protocol):
     GB_IDS: tuple[str, ...]  # torch's registry ids: "GB0170"
     EXAMPLES: tuple[Example, ...]
     UNTOUCHED: tuple[Untouched, ...]
-    recognises: Callable[[Break, ast.AST | None], bool]  # the break and the innermost statement or expression at it
+    recognises: Callable[
+        [Break, ast.AST | None], bool
+    ]  # the break and the innermost statement or expression at it
     repairs: Callable[[Request], Iterator[Candidate | Declined]]  # best first
 
 

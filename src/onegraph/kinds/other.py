@@ -1,0 +1,54 @@
+"""Breaks that no kind mends yet: each is explained by its family, and declined with a next step.
+
+Asked last; recognises everything.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from onegraph.kinds import families
+from onegraph.kinds.base import Example, Untouched
+from onegraph.model import Break, Candidate, Declined
+from onegraph.rewrite.request import Request
+
+NAME = "other"
+TITLE = "Anything that onegraph explains but does not mend"
+GB_IDS: tuple[str, ...] = ()
+ORDER = 1_000_000
+EXAMPLES: tuple[Example, ...] = ()
+UNTOUCHED = (
+    Untouched(
+        "a function written in C",
+        """\
+import torch
+import zlib
+
+
+def program(x):
+    tag = zlib.crc32(b"onegraph")
+    return x * 2 + tag % 7
+
+
+def inputs():
+    return [(torch.ones(3),)]
+""",
+        "a function is called that Dynamo can't look into",
+    ),
+)
+
+
+def recognises(break_: Break, node: ast.AST | None) -> bool:
+    return True
+
+
+def reason(break_: Break) -> str:
+    """One sentence on what happens at a break."""
+    return families.of(break_.gb_type).meaning
+
+
+def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    breaks = request.site.breaks
+    family = families.of(breaks[0].gb_type if breaks else "")
+    yield Declined(NAME, family.meaning, family.next_step)

@@ -1,0 +1,107 @@
+"""All kinds: the modules of this package, and third-party ones from the entry point group ``onegraph.kinds``.
+
+A break belongs to the first kind that recognises it. Kinds are asked in the order of their optional ``ORDER``
+(default 50), then of their name; ``other`` recognises everything and is asked last.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import linecache
+import pkgutil
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from sysconfig import get_paths
+from typing import cast
+
+import onegraph.kinds
+from onegraph.kinds import tree
+from onegraph.kinds.base import Kind, is_kind
+from onegraph.model import Break, Candidate, Declined, Frame
+from onegraph.rewrite.request import Request
+
+ENTRY_POINTS = "onegraph.kinds"
+
+
+@cache
+def all_kinds() -> tuple[Kind, ...]:
+    """Every kind, in the order in which they are asked.
+
+    Raises ValueError where two kinds have one name, or where an entry point names something that is no kind.
+    """
+    own = [
+        importlib.import_module(f"onegraph.kinds.{m.name}")
+        for m in pkgutil.iter_modules(onegraph.kinds.__path__)
+    ]
+    kinds = [cast(Kind, module) for module in own if is_kind(module)]
+    for entry in entry_points(group=ENTRY_POINTS):
+        module = entry.load()
+        if not is_kind(module):
+            raise ValueError(
+                f"entry point {entry.name} = {entry.value}: not a kind; see onegraph.kinds.base.Kind"
+            )
+        kinds.append(cast(Kind, module))
+    kinds.sort(key=lambda kind: (getattr(kind, "ORDER", 50), kind.NAME))
+    listed = [kind.NAME for kind in kinds]
+    if doubled := {name for name in listed if listed.count(name) > 1}:
+        raise ValueError(f"two kinds have the same name: {', '.join(sorted(doubled))}")
+    return tuple(kinds)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all kinds, sorted; imports no torch."""
+    return tuple(sorted(kind.NAME for kind in all_kinds()))
+
+
+def get(name: str) -> Kind:
+    """The kind called ``name``. Raises KeyError."""
+    for kind in all_kinds():
+        if kind.NAME == name:
+            return kind
+    raise KeyError(name)
+
+
+def classify(break_: Break, source_text: str | None = None) -> str:
+    """The name of the kind of a break; "other" where none recognises it. Never raises on missing source.
+
+    ``source_text`` is the text of the file of the innermost frame outside torch and the standard library; without
+    it the text is read through ``linecache``.
+    """
+    node = node_at(break_, source_text)
+    return next(kind.NAME for kind in all_kinds() if kind.recognises(break_, node))
+
+
+def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    """What the kind of the request's site proposes, best first; an unknown kind name counts as "other"."""
+    kind = get(request.site.kind if request.site.kind in names() else "other")
+    yield from kind.repairs(request)
+
+
+def node_at(break_: Break, source_text: str | None = None) -> ast.stmt | ast.expr | None:
+    """The innermost statement or expression at a break; None without source."""
+    frame = innermost_frame(break_)
+    if frame is None:
+        return None
+    text = source_text if source_text is not None else "".join(linecache.getlines(frame.span.file))
+    module = tree.parse(text)
+    return tree.innermost(module, frame.span) if module else None
+
+
+def innermost_frame(break_: Break) -> Frame | None:
+    """The innermost frame in a user's or a dependency's code; the innermost of all where there is none."""
+    outside = [frame for frame in break_.stack if not _torch_or_stdlib(frame.span.file)]
+    return (outside or list(break_.stack) or [None])[-1]
+
+
+@cache
+def _torch_or_stdlib(file: str) -> bool:
+    if file.startswith("<frozen "):
+        return True
+    parts = Path(file).parts
+    packages = [i for i, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
+    if packages:
+        return parts[packages[-1] + 1 : packages[-1] + 2] == ("torch",)
+    return Path(file).is_relative_to(get_paths()["stdlib"])
