@@ -51,7 +51,12 @@ class Facts(Protocol):
         ...
 
     def names(
-        self, at: ast.stmt, names: Iterable[str], *, after: bool = False, force: Mapping[ast.expr, bool] | None = None
+        self,
+        at: ast.stmt,
+        names: Iterable[str],
+        *,
+        after: bool = False,
+        force: Mapping[ast.expr, bool] | None = None,
     ) -> Mapping[str, tuple[Fact, ...]]:
         """The distinct facts of local names just before (or just after) a statement."""
         ...
