@@ -1,1 +1,5 @@
-"""Running a program without leaving a trace in it: snapshot, restore, and what one call did."""
+"""State: what a run can change, put back afterwards; and one run with everything about it recorded."""
+
+from onegraph.state.world import DELETED, World, preserved
+
+__all__ = ["DELETED", "World", "preserved"]

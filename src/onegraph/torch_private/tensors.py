@@ -1,0 +1,32 @@
+"""What only private names tell about a tensor: its inner tensors, its storage's identity, fakeness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+
+def inner_tensors(tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors that a traceable wrapper subclass is made of, with their attribute names."""
+    flatten = getattr(type(tensor), "__tensor_flatten__", None)
+    if flatten is not None:
+        for name in flatten(tensor)[0]:
+            yield name, getattr(tensor, name)
+
+
+def has_plain_storage(tensor: torch.Tensor) -> bool:
+    """Whether the bytes of the tensor lie in one readable storage: strided, real, no wrapper around other
+    tensors.
+    """
+    if tensor.layout is not torch.strided or tensor.device.type == "meta" or tensor.is_quantized:
+        return False
+    if getattr(type(tensor), "__tensor_flatten__", None) is not None or tensor.is_nested:
+        return False
+    return not isinstance(tensor, torch._subclasses.FakeTensor)
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """Equal for two living tensors exactly when they share a storage."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return int(tensor.untyped_storage()._cdata)
