@@ -1,0 +1,94 @@
+"""Whose code is a file: the user's, a dependency's (with name and version), the standard library's, or torch's."""
+
+from __future__ import annotations
+
+import os
+import site
+import sysconfig
+from functools import cache
+from importlib import metadata, util
+from pathlib import Path
+
+from onegraph.model import Owner
+
+
+@cache
+def owner_of(file: str) -> tuple[Owner, str]:
+    """The owner of ``file`` and, for a dependency or torch, "distribution version"; else "".
+
+    Code without a file (``<stdin>``, ``<string>``) and everything outside the installation is the user's.
+    """
+    if file.startswith("<frozen "):
+        return Owner.STDLIB, ""
+    if file.startswith("<"):
+        return Owner.USER, ""
+    path = Path(os.path.abspath(file))  # noqa: PTH100 (resolve() would follow links out of a virtual environment)
+    if (torch := _torch_folder()) is not None and path.is_relative_to(torch):
+        return Owner.TORCH, _versioned("torch")
+    for folder in _package_folders(path):
+        return Owner.DEPENDENCY, _distribution(path.relative_to(folder))
+    if any(path.is_relative_to(folder) for folder in _stdlib_folders()):
+        return Owner.STDLIB, ""
+    return Owner.USER, ""
+
+
+def display_path(file: str) -> str:
+    """A short path for people: from the current folder, or inside the packages folder for a dependency."""
+    if file.startswith("<"):
+        return file
+    path = Path(os.path.abspath(file))  # noqa: PTH100
+    for folder in _package_folders(path):
+        return str(path.relative_to(folder))
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _package_folders(path: Path) -> list[Path]:
+    """The folder for installed packages around ``path``: none or one."""
+    for parent in path.parents:
+        if parent.name in ("site-packages", "dist-packages") or parent in _site_folders():
+            return [parent]
+    return []
+
+
+@cache
+def _site_folders() -> frozenset[Path]:
+    own = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), site.getusersitepackages()]
+    return frozenset(Path(folder) for folder in own if folder)
+
+
+@cache
+def _stdlib_folders() -> tuple[Path, ...]:
+    folders = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), os.path.dirname(os.__file__)}  # noqa: PTH120
+    return tuple(Path(folder) for folder in folders if folder)
+
+
+@cache
+def _torch_folder() -> Path | None:
+    spec = util.find_spec("torch")  # finds, does not import
+    return Path(spec.origin).parent if spec is not None and spec.origin else None
+
+
+def _distribution(relative: Path) -> str:
+    """The distribution that owns a file, given by its path in the packages folder."""
+    top = relative.parts[0].removesuffix(".py")
+    names = _distributions().get(top, [])
+    if len(names) > 1:  # a namespace shared by several distributions: ask who brought the file
+        names = [name for name in names if _owns(name, relative)] or names
+    return _versioned(names[0]) if names else top
+
+
+@cache
+def _distributions() -> dict[str, list[str]]:
+    return {top: sorted(set(names)) for top, names in metadata.packages_distributions().items()}
+
+
+def _owns(name: str, relative: Path) -> bool:
+    return any(Path(str(file)) == relative for file in metadata.files(name) or ())
+
+
+def _versioned(name: str) -> str:
+    try:
+        return f"{name} {metadata.version(name)}"
+    except metadata.PackageNotFoundError:
+        return name

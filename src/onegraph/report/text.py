@@ -1,0 +1,220 @@
+"""The report of a run for people: a head, one row a site, what else happened, and the next command."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib import metadata
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from onegraph.diagnose import attributed, display_path
+from onegraph.model import Findings, Outcome, Owner, Recompile, Site, Trace
+
+WIDTH = 100
+_RECOMPILES_SHOWN = 8
+
+
+def to_text(renderable: RenderableType) -> str:
+    """What a piped program would get."""
+    out = io.StringIO()
+    Console(file=out, highlight=False, width=WIDTH, color_system=None).print(renderable)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def show(renderable: RenderableType) -> None:
+    """Print to stdout: in colour and as wide as the terminal there, else plain and 100 columns wide."""
+    on_stdout = Console(highlight=False)
+    if on_stdout.is_terminal:
+        on_stdout.print(renderable)
+    else:
+        on_stdout.file.write(to_text(renderable))
+
+
+def run_text(
+    findings: Findings, target: str, *, verb: str = "run", next_step: str | None = None
+) -> RenderableType:
+    """The whole report of ``onegraph run``; ``next_step`` replaces the usual next command."""
+    parts: list[RenderableType] = [head(findings, target, verb)]
+    if findings.sites:
+        parts += [Text(), sites_table(findings.sites)]
+    parts += [Padding(block, (1, 0, 0, 0)) for block in notices(findings)]
+    parts += [Text(), following(next_step or usual_next(findings, target))]
+    return Group(*parts)
+
+
+def head(findings: Findings, target: str, verb: str) -> Text:
+    """Two lines: what ran on what, and the totals."""
+    trace = findings.trace
+    text = Text()
+    text.append(f"onegraph {verb}", style="bold")
+    text.append(f" · {target} · torch {metadata.version('torch')} · {trace.seconds:.1f} s\n", style="dim")
+    text.append(totals(findings), style="bold")
+    return text
+
+
+def totals(findings: Findings) -> str:
+    """Graphs, sites and recompiles in one line."""
+    trace, sites = findings.trace, findings.sites
+    live = [site for site in sites if not site.intended]
+    words = [counted(len(trace.graphs), "graph")]
+    if sites:
+        behind = sum(site.outcome is Outcome.HIDDEN for site in sites)
+        hidden = f", {behind} of them hidden behind another" if behind else ""
+        where = f" ({_whose_totals(sites)}{hidden})"
+        words.append(f"{counted(len(sites), 'break')}{where}")
+    if len(live) < len(sites):
+        words.append(f"{len(sites) - len(live)} intended")
+    if not sites:
+        words.append("no break")
+    if trace.recompiles:
+        caused = sum(recompile.caused_by_break for recompile in trace.recompiles)
+        extra = f" ({caused} caused by breaks)" if caused else ""
+        words.append(counted(len(trace.recompiles), "recompile") + extra)
+    if trace.frames_given_up:
+        words.append(f"{counted(len(trace.frames_given_up), 'function')} left to eager")
+    if trace.limits_reached:
+        words.append(f"recompile limit reached {len(trace.limits_reached)}×")
+    return " · ".join(words)
+
+
+def sites_table(sites: Iterable[Site]) -> Table:
+    """One row a site: position and function, the source, and why; how the graph ends; whose code; how often."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=True)
+    table.add_column("kind", no_wrap=True)
+    table.add_column("where", ratio=1, overflow="fold")
+    table.add_column("the graph", no_wrap=True)
+    for index, site in enumerate(sites):
+        if index:
+            table.add_row()
+        style = "dim" if site.intended else "bold red"
+        table.add_row(Text(site.kind, style=style), _where(site), _effect(site))
+    return table
+
+
+OUTCOMES = {
+    Outcome.RESUMED: "resumes behind it",
+    Outcome.REST_EAGER: "rest of frame eager",
+    Outcome.FRAME_SKIPPED: "whole frame skipped",
+    Outcome.HIDDEN: "hidden behind another",
+}
+
+
+def place(site: Site) -> str:
+    """``file:line:col`` for people, counted from 1."""
+    return f"{display_path(site.span.file)}:{site.span.line}:{site.span.column + 1}"
+
+
+def whose(site: Site) -> str:
+    if site.owner is Owner.USER:
+        return "yours"
+    return site.package or {Owner.STDLIB: "Python", Owner.TORCH: "torch"}.get(site.owner, "a dependency")
+
+
+def function_name(qualified: str) -> str:
+    """The user's function: ``outer.inner`` for a nested one."""
+    return (
+        qualified.replace("<locals>.", "").replace("<lambda>", "lambda").replace("<module>", "module level")
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def notices(findings: Findings) -> Iterator[Text]:
+    """What happened besides the breaks, one block each."""
+    trace = findings.trace
+    if trace.recompiles:
+        yield _recompiles(findings)
+    if trace.frames_given_up:
+        yield _block("left to eager as a whole", trace.frames_given_up)
+    if trace.limits_reached:
+        yield _block("recompile limit reached: eager from then on", trace.limits_reached)
+    if trace.disagreements:
+        yield _block("torch's own log tells something else", trace.disagreements)
+    if trace.error is not None:
+        words = str(trace.error).strip().splitlines() or [""]
+        yield _block("stopped by an error", [f"{type(trace.error).__name__}: {words[0]}"])
+
+
+def usual_next(findings: Findings, target: str) -> str:
+    """The command that helps most now."""
+    sites = [site for site in findings.sites if not site.intended]
+    if not sites:
+        return f"onegraph check {target}   keeps it so in CI (exit code 1 on a break)"
+    foreign = all(site.owner is not Owner.USER for site in sites)
+    fix = f"onegraph fix {target}" + (" --overlay overlay.py" if foreign else "")
+    return f"{fix}   ·   onegraph explain {sites[0].kind}"
+
+
+def following(step: str) -> Text:
+    return Text.assemble(("next: ", "bold"), (step, "green"))
+
+
+def _where(site: Site) -> Text:
+    link = "" if site.span.file.startswith("<") else f"link file://{site.span.file}"
+    text = Text()
+    text.append(place(site), style=link)
+    text.append(f"  {function_name(site.function)}\n", style="dim")
+    text.append(site.source or "(source not available)", style="cyan" if site.source else "dim italic")
+    if site.reason:
+        text.append(f"\n{site.reason}", style="dim")
+    return text
+
+
+def _effect(site: Site) -> Text:
+    text = Text("breaks on purpose" if site.intended else OUTCOMES[site.outcome])
+    often = "" if site.outcome is Outcome.HIDDEN else f" · {site.count}×"
+    text.append(f"\n{whose(site)}{often}", style="dim")
+    if site.recompiles:
+        text.append(f"\n{counted(site.recompiles, 'recompile')}", style="yellow")
+    return text
+
+
+def _whose_totals(sites: Iterable[Site]) -> str:
+    counts = Counter(whose(site) for site in sites)
+    words = [f"{counts.pop('yours')} in your code"] if "yours" in counts else []
+    return ", ".join(words + [f"{number} in {name}" for name, number in counts.most_common()])
+
+
+def _recompiles(findings: Findings) -> Text:
+    groups: dict[tuple[str, str, int, str], list[Recompile]] = {}
+    causes: dict[tuple[str, str, int, str], Site | None] = {}
+    for recompile, site in attributed(findings.trace.recompiles, findings.sites):
+        why = recompile.reasons[0] if recompile.reasons else "for a reason that torch doesn't give"
+        key = (recompile.function, recompile.file, recompile.line, " ".join(why.split()))
+        groups.setdefault(key, []).append(recompile)
+        causes[key] = site
+    lines = []
+    for (function, file, line, why), members in groups.items():
+        times = f" ({len(members)}×)" if len(members) > 1 else ""
+        site = causes[function, file, line, why]
+        because = f"   goes with the break at line {site.span.line}" if site is not None else ""
+        lines.append(f"{function_name(function)} ({display_path(file)}:{line}){times}: {why}{because}")
+    more = len(lines) - _RECOMPILES_SHOWN
+    shown = lines[:_RECOMPILES_SHOWN] + (
+        [f"and {more} more; all are in --output-format json"] if more > 0 else []
+    )
+    return _block("recompiled", shown)
+
+
+def _block(title: str, lines: Iterable[str]) -> Text:
+    text = Text(title, style="yellow")
+    for line in lines:
+        text.append(f"\n  {line}", style="default")
+    return text
+
+
+def nothing_compiled(target: str, trace: Trace, why: str) -> RenderableType:
+    """Exit code 5: a report that must not look like a pass."""
+    return Group(
+        Text.assemble(
+            (f"onegraph · {target} · {trace.seconds:.1f} s\n", "dim"), ("nothing was compiled", "bold red")
+        ),
+        Text(why),
+    )
