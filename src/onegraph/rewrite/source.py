@@ -26,7 +26,7 @@ class SourceUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file. ``text.encode(encoding)`` gives back the bytes of the file; ``sha256`` is the hash of the bytes."""
+    """One file. ``text.encode(encoding)`` gives back its bytes; ``sha256`` is the hash of the bytes."""
 
     path: str
     text: str
@@ -110,7 +110,7 @@ def original_code(text: str, path: str) -> CodeType:
 
 
 def is_function(code: CodeType) -> bool:
-    """Whether a code object is that of a function, lambda or comprehension (a class body or module is not)."""
+    """Whether a code object is that of a function, lambda or comprehension (not a class body)."""
     return bool(code.co_flags & 0x2)  # CO_NEWLOCALS
 
 

@@ -1,7 +1,7 @@
-"""Edits on source text that leave everything else byte for byte: spans, lookup of nodes, indentation, insertions.
+"""Edits on source text that leave everything else byte for byte.
 
-Lines count from 1, columns are UTF-8 byte offsets from 0, as in ``ast``. Trees from :func:`parse` are shared and
-cached: read them, never change them.
+Lines count from 1, columns are UTF-8 byte offsets from 0, as in ``ast``. Trees from :func:`parse` are
+shared and cached: read them, never change them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def replace_spans(text: str, edits: Iterable[Edit]) -> str:
 
 
 def replace_lines(text: str, first: int, last: int, block: str) -> str:
-    """The text with the whole lines ``first`` to ``last`` replaced by ``block`` (closed by a line ending)."""
+    """The text with the whole lines ``first`` to ``last`` replaced by ``block`` (closed by a line
+    ending)."""
     return replace_spans(text, [(first, 0, last + 1, 0, _closed(block))])
 
 
@@ -107,11 +108,11 @@ def _closed(block: str) -> str:
     return block if not block or block.endswith(("\n", "\r")) else block + "\n"
 
 
-# --- where is a node? ------------------------------------------------------------------------------------------
+# --- where is a node? ----------------------------------------------------------------
 
 
 def node_at(tree: ast.AST, span: Span) -> ast.expr | ast.stmt | None:
-    """The innermost expression or statement that is exactly the span, else the innermost one that holds it."""
+    """The innermost expression or statement that is the span exactly, else the innermost that holds it."""
     path = path_at(tree, span)
     return path[-1] if path else None
 
@@ -134,7 +135,7 @@ def path_at(tree: ast.AST, span: Span) -> tuple[ast.expr | ast.stmt, ...]:
 
 
 def _holds(node: ast.AST, start: tuple[int, int], end: tuple[int, int]) -> bool:
-    if getattr(node, "end_lineno", None) is None:  # arguments, comprehension, withitem: no place of their own
+    if getattr(node, "end_lineno", None) is None:  # arguments, comprehension, withitem
         return any(_holds(child, start, end) for child in ast.iter_child_nodes(node))
     line, column, end_line, end_column = position(node)
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
@@ -156,25 +157,35 @@ def functions(tree: ast.Module) -> tuple[tuple[str, Function], ...]:
 
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            name = prefix + ("<lambda>" if isinstance(child, ast.Lambda) else child.name)
-            yield name, child
-            yield from _functions(child, f"{name}.<locals>.")
-        elif isinstance(child, ast.ClassDef):
-            yield from _functions(child, f"{prefix}{child.name}.")
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            outside = [
+                *child.decorator_list,
+                *([child.args] if not isinstance(child, ast.ClassDef) else child.bases),
+            ]
+            for part in outside:  # decorators and defaults run in the scope around
+                yield from _functions(ast.Expression(part), prefix)
+            inner = f"{prefix}{child.name}."
+            if not isinstance(child, ast.ClassDef):
+                yield prefix + child.name, child
+                inner += "<locals>."
+            yield from _functions(ast.Module(child.body, []), inner)
+        elif isinstance(child, ast.Lambda):
+            yield from _functions(child.args, prefix)
+            yield f"{prefix}<lambda>", child
+            yield from _functions(ast.Expression(child.body), f"{prefix}<lambda>.<locals>.")
         else:
             yield from _functions(child, prefix)
 
 
 def first_line(function: ast.AST) -> int:
     """The first line of a statement, decorators included; what ``code.co_firstlineno`` of a function is."""
-    line = position(function)[0]
-    return min([line, *(d.lineno for d in getattr(function, "decorator_list", []))])
+    decorators: list[ast.expr] = getattr(function, "decorator_list", [])
+    return min([position(function)[0], *(d.lineno for d in decorators)])
 
 
 def find_function(tree: ast.Module, qualname: str, line: int) -> Function | None:
-    """The function of that qualified name that holds the line; else the nearest of that name. A comprehension
-    counts as the function around it. None when there is no function of the name."""
+    """The function of that qualified name that holds the line; else the nearest of that name. A
+    comprehension counts as the function around it. None when there is no function of the name."""
     while qualname.rpartition(".")[2] in _COMPREHENSIONS:
         qualname = qualname.rpartition(".")[0].removesuffix(".<locals>")
     named = [node for name, node in functions(tree) if name == qualname]
@@ -186,7 +197,7 @@ def find_function(tree: ast.Module, qualname: str, line: int) -> Function | None
     return min(named, key=distance, default=None)
 
 
-# --- names ------------------------------------------------------------------------------------------------------
+# --- names ---------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=32)
@@ -212,7 +223,7 @@ def names(tree: ast.AST) -> frozenset[str]:
 
 
 def unused_name(tree: ast.AST, base: str, taken: Iterable[str] = ()) -> str:
-    """``base``, or ``base_2``, ``base_3``, ...: the first that nothing in the tree, ``taken`` or Python itself uses."""
+    """``base``, or ``base_2``, ``base_3``, ...: the first that is free in tree, ``taken`` and builtins."""
     used = names(tree) | frozenset(taken) | frozenset(dir(builtins))
     if base not in used:
         return base
@@ -222,7 +233,7 @@ def unused_name(tree: ast.AST, base: str, taken: Iterable[str] = ()) -> str:
     return f"{base}_{count}"
 
 
-# --- blocks of lines --------------------------------------------------------------------------------------------
+# --- blocks of lines -----------------------------------------------------------------
 
 
 def indent_of(text: str, line: int) -> str:
@@ -242,13 +253,13 @@ def indent_unit(text: str) -> str:
 
 
 def block_of(text: str, first: ast.stmt, last: ast.stmt) -> str:
-    """The whole lines from one statement to another, with the comments between and behind them on their lines."""
+    """The whole lines from one statement to another, comments between and behind them included."""
     return "".join(lines(text)[first_line(first) - 1 : position(last)[2]])
 
 
 def reindent(block: str, indent: str) -> str:
-    """A block of whole lines moved to another indentation. Comments move along; the inside of a multi-line string
-    stays as it is; a continuation line keeps its distance to the first line."""
+    """A block of whole lines moved to another indentation. Comments move along; the inside of a multi-line
+    string stays as it is; a continuation line keeps its distance to the first line."""
     rows = lines(block)
     old = next((row[: len(row) - len(row.lstrip(" \t\f"))] for row in rows if row.strip()), "")
     inside = _string_lines(block)
@@ -273,7 +284,8 @@ def _string_lines(block: str) -> set[int]:
     shield = "if 1:\n" if first[:1] in " \t" else ""  # an indented block tokenizes only inside another one
     shift = 1 if shield else 0
     try:
-        for token in tokenize.generate_tokens(io.StringIO(shield + re.sub(r"\r\n|\r", "\n", block)).readline):
+        source = io.StringIO(shield + re.sub(r"\r\n|\r", "\n", block))
+        for token in tokenize.generate_tokens(source.readline):
             if token.type in start_types:
                 starts.append(token.start[0])
             elif token.type in end_types:
@@ -322,12 +334,12 @@ def _breadth(node: ast.AST) -> Iterator[ast.AST]:
         level = [c for n in level if not isinstance(n, ast.Lambda) for c in ast.iter_child_nodes(n)]
 
 
-# --- new top-level definitions ------------------------------------------------------------------------------------
+# --- new top-level definitions -------------------------------------------------------
 
 
 def insert_before_toplevel(text: str, line: int, block: str) -> str:
-    """The text with a top-level block before the top-level statement that holds ``line`` (above its decorators and
-    the comment lines that stand directly on it), with two blank lines after it."""
+    """The text with a top-level block before the top-level statement that holds ``line`` (above its
+    decorators and the comment lines that stand directly on it), with two blank lines around it."""
     statement = next((s for s in parse(text).body if first_line(s) <= line <= position(s)[2]), None)
     if statement is None:
         raise ValueError(f"no top-level statement at line {line}")
@@ -343,7 +355,7 @@ def insert_before_toplevel(text: str, line: int, block: str) -> str:
 
 
 def insert_after_imports(text: str, block: str) -> str:
-    """The text with a top-level block, set off by two blank lines, after the imports at the head of the file."""
+    """The text with a top-level block, set off by two blank lines, after the imports at its head."""
     rows = lines(text)
     at = _head(text)
     blank = 0
@@ -388,7 +400,7 @@ def _only_imports(statement: ast.If | ast.Try) -> bool:
 
 
 def ensure_torch_import(text: str) -> tuple[str, str]:
-    """The text with ``torch`` imported at top level, and the name under which it is (``torch``, ``th``, ...)."""
+    """The text with ``torch`` imported at top level, and its name there (``torch``, ``th``, ...)."""
     tree = parse(text)
     for statement in toplevel(tree):
         if isinstance(statement, ast.Import):

@@ -25,7 +25,7 @@ class Workspace:
         return self.files[path].mended if path in self.files else source.read(path).text
 
     def with_text(self, path: str, text: str, functions: tuple[str, ...]) -> Workspace:
-        """A workspace in which a file has a new text; ``functions`` are added to those that already changed."""
+        """A workspace where a file has a new text; ``functions`` are added to those changed before."""
         before = self.files.get(path)
         known = before.functions if before else ()
         changed = known + tuple(name for name in dict.fromkeys(functions) if name not in known)
