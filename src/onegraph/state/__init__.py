@@ -1,5 +1,23 @@
 """State: what a run can change, put back afterwards; and one run with everything about it recorded."""
 
+from onegraph.state.copying import copy_call, freeze
+from onegraph.state.observation import Logged, Observation, Raised, Warned
+from onegraph.state.run import run_call, seed_all
+from onegraph.state.walk import children, tensors_in
 from onegraph.state.world import DELETED, World, preserved
 
-__all__ = ["DELETED", "World", "preserved"]
+__all__ = [
+    "DELETED",
+    "Logged",
+    "Observation",
+    "Raised",
+    "Warned",
+    "World",
+    "children",
+    "copy_call",
+    "freeze",
+    "preserved",
+    "run_call",
+    "seed_all",
+    "tensors_in",
+]

@@ -2,7 +2,8 @@
 
 Objects are followed through attributes, containers, closure cells, defaults, partials and bound methods.
 Globals and class attributes are followed by *name*: only those that a function on the way mentions
-(``co_names``), so that a model of a large library does not drag in the library. Each place found gets a path for people: ``self.layer.weight``.
+(``co_names``), so that a model of a large library does not drag in the library. Each place has a path for
+people: ``self.layer.weight``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ _CONTAINERS = (dict, list, set, deque, bytearray)
 class Reach:
     """Everything found, in the order of a breadth-first walk. Paths of containers lead to their owner.
 
-    ``bindings`` are (namespace, name, path): a module's ``__dict__`` or a class, and one name in it, bound or not.
+    ``bindings`` are (namespace, name, path): a module's ``__dict__`` or a class, and a name that is or may be
+    in it.
     """
 
     def __init__(self, program: Program) -> None:

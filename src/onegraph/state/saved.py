@@ -340,7 +340,7 @@ class SavedProcess:
 def random_state() -> dict[str, Any]:
     """The state of every global random stream in use, by name: "torch", "cuda", "random", "numpy"."""
     state: dict[str, Any] = {"torch": torch.get_rng_state(), "random": random.getstate()}
-    if torch.cuda.is_available():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         state["cuda"] = torch.cuda.get_rng_state_all()
     if "numpy" in sys.modules:
         state["numpy"] = sys.modules["numpy"].random.get_state()

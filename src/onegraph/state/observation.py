@@ -1,0 +1,59 @@
+"""Everything that one run was seen to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from onegraph.model import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An exception: its qualified type name, message, and the names of its base classes."""
+
+    type: str
+    message: str
+    bases: tuple[str, ...] = ()
+    exception: BaseException | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A log record that a logger accepted."""
+
+    logger: str
+    level: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A warning. ``compiler``: issued from inside the compiler's own files."""
+
+    category: str
+    message: str
+    compiler: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a run returned, changed, consumed, said and raised. Tensors in it are copies, detached, with the
+    ``requires_grad`` that the real ones had."""
+
+    output: Any = None
+    aliases: frozenset[tuple[str, str, str]] = frozenset()  # (place in output, "is"|"shares", other place)
+    gradients: Mapping[str, torch.Tensor | None] = field(default_factory=dict)  # leaf -> gradient, None kept
+    gradient_error: Raised | None = None  # the backward pass raised
+    inputs: Call = field(default_factory=Call)  # the arguments after the run
+    state: Mapping[str, Any] = field(default_factory=dict)  # place -> value, for what changed
+    random: Mapping[str, Any] = field(default_factory=dict)  # stream -> state after the run
+    stdout: str = ""
+    stderr: str = ""
+    logs: tuple[Logged, ...] = ()
+    warnings: tuple[Warned, ...] = ()
+    order: tuple[str, ...] = ()  # channels ("stdout", "stderr", "log") in the order in which they spoke
+    error: Raised | None = None
