@@ -123,7 +123,12 @@ def _leaves(test: ast.expr) -> Iterator[ast.expr]:
 
 
 def _range(node: ast.expr) -> _Range:
-    return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    return (
+        node.lineno,
+        node.col_offset,
+        node.end_lineno or node.lineno,
+        node.end_col_offset or node.col_offset,
+    )
 
 
 def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -22,7 +22,9 @@ _INTENDED = frozenset(
 )
 # What Dynamo reports only because another break came before.
 _CONSEQUENCES = frozenset(("graph break in loop", "Graph break under GenericContextWrappingVariable"))
-_AFTERMATH = frozenset(("Missing tp_iternext", "Read uninitialized cell"))
+_AFTERMATH = frozenset(
+    ("Missing tp_iternext", "Read uninitialized cell", "Generator reconstruction with mutations")
+)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -49,12 +51,13 @@ class Recorder:
         self.check.hooked_break(reason)
         self._add(raised, outcome, None)
 
-    def frame_ended(self, code: CodeType, raised: Raised, error: BaseException, logged: bool) -> None:
+    def frame_ended(self, code: CodeType, raised: Raised, logged: bool, swallowed: bool) -> None:
         if code.co_flags & inspect.CO_GENERATOR:
             self.compiled += 1  # Dynamo refuses a generator before it starts on it
         if not logged:
             self._add(raised, Outcome.FRAME_SKIPPED, code)
-        self.given_up.append(_place(code))
+        if swallowed:
+            self.given_up.append(_place(code))
 
     def limit_reached(self, code: CodeType) -> None:
         if _place(code) not in self.limits:

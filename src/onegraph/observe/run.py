@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import io
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ import torch
 
 from onegraph.model import Program, Trace
 from onegraph.observe.watch import watch
-from onegraph.state import preserved
+from onegraph.state import copy_call, preserved
 from onegraph.torch_private import dynamo
 
 _CAPTURE = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
@@ -35,10 +34,10 @@ def observe(program: Program, *, fullgraph: bool = False, residual: bool = False
     compiled = torch.compile(program.target, backend=_eager, fullgraph=fullgraph, **_options(program.options))
     with preserved(program), _settings(program, fullgraph, residual), watch() as watching:
         for call in program.calls:
-            args, kwargs = copy.deepcopy((call.args, dict(call.kwargs)))
+            own = copy_call(call)
             with contextlib.redirect_stdout(io.StringIO()):
                 try:
-                    compiled(*args, **kwargs)
+                    compiled(*own.args, **own.kwargs)
                 except Exception as error:  # noqa: BLE001  (whatever the program raises is a result)
                     errors.append(error)
     dynamo.reset()

@@ -105,9 +105,25 @@ def _outwards(tracer: Any) -> Iterator[Any]:
 def _raw_frame(tracer: Any) -> RawFrame:
     instruction = tracer.current_instruction
     opname = instruction.opname
+    index = tracer.indexof.get(instruction)
     position = _position(instruction) or _line_only(tracer)
-    tested = _tested_position(tracer, instruction) if "JUMP" in opname or opname == "TO_BOOL" else None
+    tested = None
+    if index is not None:
+        position = _position(_as_written(tracer, index)) or position
+        tested = _tested_position(tracer, index) if "JUMP" in opname or opname == "TO_BOOL" else None
     return RawFrame(original_code(tracer.f_code), position, opname, tested)
+
+
+def _as_written(tracer: Any, index: int) -> Any:
+    """The instruction as it stands in the user's function. A resume function is a prefix before a copy of the whole
+    function, and that copy has lost the positions of what stands before the resume point."""
+    instruction = tracer.instructions[index]
+    meta = ContinueExecutionCache.generated_code_metadata.get(tracer.f_code)
+    from_end = len(tracer.instructions) - index
+    if meta is None or from_end > len(meta.instructions):
+        return instruction
+    written = meta.instructions[-from_end]
+    return written if written.opcode == instruction.opcode else instruction
 
 
 def _position(instruction: Any) -> Position | None:
@@ -122,14 +138,11 @@ def _line_only(tracer: Any) -> Position:
     return Position(line, line, None, None)
 
 
-def _tested_position(tracer: Any, jump: Any) -> Position | None:
+def _tested_position(tracer: Any, jump: int) -> Position | None:
     """Where the tested value comes from: the nearest instruction before the jump that computes something."""
-    index = tracer.indexof.get(jump) if getattr(tracer, "indexof", None) else None
-    if index is None:
-        return None
-    for instruction in reversed(tracer.instructions[max(0, index - 8) : index]):
-        if instruction.opname not in _BETWEEN:
-            return _position(instruction)
+    for index in range(jump - 1, max(0, jump - 9), -1):
+        if tracer.instructions[index].opname not in _BETWEEN:
+            return _position(_as_written(tracer, index))
     return None
 
 

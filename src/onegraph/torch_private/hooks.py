@@ -99,7 +99,9 @@ def _hook_raise(plain: Callable[..., None]) -> Callable[..., None]:
 
 def _hook_break(plain: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(plain)
-    def log_graph_break(self: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any) -> None:
+    def log_graph_break(
+        self: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
+    ) -> None:
         logged_before = exc.logged
         plain(self, code_options, reason, exc, *args, **kwargs)
         if logged_before:
@@ -129,7 +131,8 @@ def _hook_frame(plain: Callable[..., Any]) -> Callable[..., Any]:
                 if _is_limit(caught, raised):
                     listener.limit_reached(code)
                 else:
-                    listener.frame_ended(code, raised, caught, bool(getattr(caught, "logged", False)))
+                    logged = bool(getattr(caught, "logged", False))
+                    listener.frame_ended(code, raised, logged, _is_swallowed(caught, self))
 
             _tell("the end of a frame", report)
             raise
@@ -229,6 +232,11 @@ def _name(error: BaseException) -> str:
     if isinstance(error, exc.UserError):
         return f"UserError.{error.error_type.name}"
     return getattr(error, "gb_type", None) or type(error).__name__
+
+
+def _is_swallowed(error: BaseException, converter: Any) -> bool:
+    """Whether Dynamo goes on with the frame in eager mode, instead of raising to the user."""
+    return not getattr(converter, "_one_graph", False) and isinstance(error, _BREAKS)
 
 
 def _is_limit(error: BaseException, raised: Raised) -> bool:

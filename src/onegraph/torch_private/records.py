@@ -40,8 +40,9 @@ class Listener(Protocol):
     def broke(self, raised: Raised, outcome: Outcome, reason: str) -> None:
         """A break was committed; ``reason`` is Dynamo's text for it."""
 
-    def frame_ended(self, code: CodeType, raised: Raised, error: BaseException, logged: bool) -> None:
-        """An exception ended the compilation of a frame; ``logged`` when ``broke`` was told of it before."""
+    def frame_ended(self, code: CodeType, raised: Raised, logged: bool, swallowed: bool) -> None:
+        """An exception ended the compilation of a frame. ``logged``: ``broke`` was told of it before. ``swallowed``:
+        the frame runs eagerly; otherwise the exception goes on to the user."""
 
     def limit_reached(self, code: CodeType) -> None:
         """The recompile limit of a function was reached."""
