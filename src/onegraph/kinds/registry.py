@@ -13,14 +13,13 @@ import pkgutil
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
-from pathlib import Path
-from sysconfig import get_paths
 from typing import cast
 
 import onegraph.kinds
+from onegraph.diagnose.sites import site_frame
 from onegraph.kinds import tree
 from onegraph.kinds.base import Kind, is_kind
-from onegraph.model import Break, Candidate, Declined, Frame
+from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
 
 ENTRY_POINTS = "onegraph.kinds"
@@ -59,7 +58,7 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> Kind:
     """The kind called ``name``. Raises KeyError."""
     for kind in all_kinds():
-        if kind.NAME == name:
+        if name == kind.NAME:
             return kind
     raise KeyError(name)
 
@@ -67,8 +66,8 @@ def get(name: str) -> Kind:
 def classify(break_: Break, source_text: str | None = None) -> str:
     """The name of the kind of a break; "other" where none recognises it. Never raises on missing source.
 
-    ``source_text`` is the text of the file of the innermost frame outside torch and the standard library; without
-    it the text is read through ``linecache``.
+    ``source_text`` is the text of the file that the break's site lies in; without it the text is read through
+    ``linecache``.
     """
     node = node_at(break_, source_text)
     return next(kind.NAME for kind in all_kinds() if kind.recognises(break_, node))
@@ -82,26 +81,9 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
 
 def node_at(break_: Break, source_text: str | None = None) -> ast.stmt | ast.expr | None:
     """The innermost statement or expression at a break; None without source."""
-    frame = innermost_frame(break_)
-    if frame is None:
+    if not break_.stack:
         return None
-    text = source_text if source_text is not None else "".join(linecache.getlines(frame.span.file))
+    span = site_frame(break_).span
+    text = source_text if source_text is not None else "".join(linecache.getlines(span.file))
     module = tree.parse(text)
-    return tree.innermost(module, frame.span) if module else None
-
-
-def innermost_frame(break_: Break) -> Frame | None:
-    """The innermost frame in a user's or a dependency's code; the innermost of all where there is none."""
-    outside = [frame for frame in break_.stack if not _torch_or_stdlib(frame.span.file)]
-    return (outside or list(break_.stack) or [None])[-1]
-
-
-@cache
-def _torch_or_stdlib(file: str) -> bool:
-    if file.startswith("<frozen "):
-        return True
-    parts = Path(file).parts
-    packages = [i for i, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
-    if packages:
-        return parts[packages[-1] + 1 : packages[-1] + 2] == ("torch",)
-    return Path(file).is_relative_to(get_paths()["stdlib"])
+    return tree.innermost(module, span) if module else None

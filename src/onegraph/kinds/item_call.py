@@ -1,0 +1,185 @@
+"""A Python number is taken out of a tensor: ``.item()``, ``float(t)``, ``int(t)``, ``bool(t)``, ``t.tolist()``.
+
+What happens: the number must exist before Python can go on, so the graph ends; on a GPU the host waits for it too.
+What else it causes: the code behind it runs in a graph of its own, which is compiled again when the number changes
+(as an int), and whose backward pass keeps one more activation.
+
+Exact: the number is only used in arithmetic. It stays a 0-dim tensor, detached (``.item()`` cuts the gradient) and of
+the precision that Python computes in: float64, int64, bool. Where a 0-dim tensor would promote differently from a
+number, a cast is put in.
+Declined: an index, a size, a condition, a text, a return value, an argument of another function; a division that
+would raise in Python; ``**``, whose rounding differs.
+
+Under ``fullgraph=True`` (or ``capture_scalar_outputs``) torch captures the call itself and nothing breaks.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from onegraph.kinds.base import Example, Untouched
+from onegraph.kinds.item_examples import EXAMPLES as _EXAMPLES
+from onegraph.kinds.item_examples import UNTOUCHED as _UNTOUCHED
+from onegraph.lowering import numbers
+from onegraph.lowering.numbers import Carried, Number
+from onegraph.lowering.scalars import NotAlike, Root, carry
+from onegraph.model import Break, Candidate, Declined, Level
+from onegraph.rewrite import text as source
+from onegraph.rewrite.request import Fact, Request
+
+NAME = "item_call"
+TITLE = "A number taken out of a tensor, used in tensor arithmetic"
+GB_IDS = ("GB0124", "GB0109", "GB0033")
+EXAMPLES: tuple[Example, ...] = _EXAMPLES
+UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
+
+_BUILTINS = {"float": Number.FLOAT, "int": Number.INT, "bool": Number.BOOL}
+_METHODS = ("item", "tolist")
+_CASTS = {Number.FLOAT: ".double()", Number.INT: ".long()", Number.BOOL: ".bool()"}
+_REDUCTIONS = frozenset(
+    "mean sum max min prod norm std var median any all amax amin argmax argmin nansum".split()
+)
+
+
+def recognises(break_: Break, node: ast.AST | None) -> bool:
+    if break_.gb_type.startswith(("Unsupported Tensor.item() call", "Tensor.tolist() with non-integer")):
+        return True
+    scalar_read = "_local_scalar_dense" in break_.context or "_local_scalar_dense" in break_.message
+    return break_.gb_type.startswith("Data dependent operator") and scalar_read and _taken(node) is not None
+
+
+def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    tree = source.parse(request.text)
+    node = source.node_at(tree, request.site.span)
+    tensor = _taken(node)
+    function = source.find_function(tree, request.site.function, request.site.span.line)
+    if tensor is None or function is None or not isinstance(node, ast.Call):
+        yield Declined(
+            NAME,
+            f"A number is taken out of a tensor in line {request.site.span.line}, inside a larger expression.",
+            "Write .item() out, in a statement of its own.",
+        )
+        return
+    taken = source.segment(request.text, node)
+    inner = _innermost(function, node)
+    try:
+        (facts,) = request.facts.values(tensor)
+        root = _root(request.text, node, tensor, facts)
+        text = carry(request.text, inner, request.facts, roots={node: root})
+    except NotAlike as unlike:
+        line = getattr(unlike.node, "lineno", node.lineno)
+        where = "" if line == node.lineno else f" in line {line}"
+        yield Declined(NAME, f"The number from `{_short(taken)}` {unlike.use}{where}.", unlike.next_step)
+        return
+    yield Candidate(
+        kind=NAME,
+        level=Level.EXACT,
+        title=f"`{_short(taken)}` stays a tensor without dimensions ({root.carried.number.dtype})",
+        text=text,
+        functions=(request.site.function,),
+    )
+
+
+def _taken(node: ast.AST | None) -> ast.expr | None:
+    """The tensor of a call that takes a number out of one."""
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS and not node.args:
+        return node.func.value
+    if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS and len(node.args) == 1:
+        return None if isinstance(node.args[0], ast.Starred) else node.args[0]
+    return None
+
+
+def _root(text: str, node: ast.Call, tensor: ast.expr, facts: tuple[Fact, ...]) -> Root:
+    """The call as a tensor: detached, of Python's precision, without dimensions, and a copy. Raises NotAlike."""
+    if not facts:
+        raise NotAlike(node, "is never taken on the recorded inputs", "Give inputs that run this line.")
+    if any(not fact.is_tensor or fact.dtype is None or fact.device is None for fact in facts):
+        raise NotAlike(node, "comes from something that is not always a tensor")
+    found = {numbers.of_dtype(fact.dtype) for fact in facts if fact.dtype}
+    devices = {fact.device for fact in facts if fact.device}
+    if len(found) != 1 or len(devices) != 1:
+        raise NotAlike(node, "comes from tensors of several types")
+    own, device = found.pop(), devices.pop()
+    if own is None:
+        raise NotAlike(node, "is complex")
+    if device.startswith("mps"):
+        raise NotAlike(node, "is computed in double precision, which this device lacks")
+    if any(dimension != 1 for fact in facts for dimension in fact.shape or ()):
+        raise NotAlike(node, "is a list of numbers", "Keep the tensor, and index or slice it.")
+    name = node.func.id if isinstance(node.func, ast.Name) else None
+    if name is None and isinstance(node.func, ast.Attribute) and node.func.attr == "tolist":
+        if any(fact.shape for fact in facts):
+            raise NotAlike(node, "is a list of one number", "Use .item().")
+    number = own if name is None else _BUILTINS[name]
+    if number is Number.INT and own is Number.FLOAT:
+        raise NotAlike(node, "is cut to an integer: Python raises on NaN and infinity, a tensor does not")
+    suffix = ".detach()" + ("" if _fresh(tensor) else ".clone()") + _CASTS[number]
+    suffix += "" if _without_dimensions(tensor) else ".reshape(())"
+    return Root(Carried(number, device, nonnegative=_nonnegative(tensor)), _edits(text, node, tensor, suffix))
+
+
+def _edits(text: str, node: ast.Call, tensor: ast.expr, suffix: str) -> tuple[source.Edit, ...]:
+    line, column, end_line, end_column = source.position(node)
+    if isinstance(node.func, ast.Attribute):  # t.item(): from the dot to the end
+        start, end = source.offset(text, line, column), source.offset(text, *source.position(node.func)[2:])
+        receiver = text[start : end - len(node.func.attr)].rstrip().removesuffix(".").rstrip()
+        at = _place(text, start + len(receiver))
+        return ((*at, end_line, end_column, suffix),)
+    inner = source.position(tensor)
+    bare = isinstance(tensor, ast.Name | ast.Attribute | ast.Call | ast.Subscript) and inner[0] == inner[2]
+    return (
+        (line, column, inner[0], inner[1], "" if bare else "("),
+        (inner[2], inner[3], end_line, end_column, suffix if bare else ")" + suffix),
+    )
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    """Line and byte column of a character."""
+    rows = source.lines(text[:offset] + "|")
+    return len(rows), len(rows[-1][:-1].encode())
+
+
+def _fresh(tensor: ast.expr) -> bool:
+    """A new tensor that nothing else names, so that a change in place elsewhere can't reach it."""
+    return isinstance(tensor, ast.BinOp | ast.Compare | ast.UnaryOp) or _reduction(tensor)
+
+
+def _without_dimensions(tensor: ast.expr) -> bool:
+    return _reduction(tensor) and isinstance(tensor, ast.Call) and not tensor.args and not tensor.keywords
+
+
+def _reduction(tensor: ast.expr) -> bool:
+    return (
+        isinstance(tensor, ast.Call)
+        and isinstance(tensor.func, ast.Attribute)
+        and tensor.func.attr in _REDUCTIONS
+        and not (isinstance(tensor.func.value, ast.Name) and tensor.func.value.id == "torch")
+    )
+
+
+def _nonnegative(tensor: ast.expr) -> bool:
+    return (
+        isinstance(tensor, ast.Call)
+        and isinstance(tensor.func, ast.Attribute)
+        and tensor.func.attr in ("norm", "abs", "std", "var", "sqrt", "exp", "square")
+        and not (isinstance(tensor.func.value, ast.Name) and tensor.func.value.id == "torch")
+    )
+
+
+def _innermost(function: source.Function, node: ast.expr) -> source.Function:
+    """The innermost function around a node."""
+    found = function
+    for inner in ast.walk(function):
+        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and any(
+            part is node for part in ast.walk(inner)
+        ):
+            found = inner
+    return found
+
+
+def _short(code: str) -> str:
+    flat = " ".join(code.split())
+    return flat if len(flat) <= 60 else flat[:57] + "..."
