@@ -59,6 +59,25 @@ def listening(listener: Listener) -> Iterator[None]:
                 _uninstall()
 
 
+@contextmanager
+def noting_exceptions() -> Iterator[None]:
+    """Note where the compiler's exceptions are raised, for ``record_of``; nobody is told."""
+    with listening(_Nobody()):
+        yield
+
+
+class _Nobody:
+    """Listens, and does nothing with what it hears."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args: None
+
+
+def record_of(error: BaseException, tracer: Any | None) -> Raised:
+    """What was noted when the exception was raised; for classes not hooked, what its tracer still knows."""
+    return _raised.get(error) or _describe(error, tracer, None)
+
+
 def _install() -> None:
     for cls in _RECORDED:
         _patches.append(wrap(cls, "__init__", _hook_raise))
@@ -108,7 +127,7 @@ def _hook_break(plain: Callable[..., None]) -> Callable[..., None]:
             return
 
         def report(listener: Listener) -> None:
-            listener.broke(_record_of(exc, self), _outcome(reason), reason)
+            listener.broke(record_of(exc, self), _outcome(reason), reason)
 
         _tell("log_graph_break", report)
 
@@ -127,7 +146,7 @@ def _hook_frame(plain: Callable[..., Any]) -> Callable[..., Any]:
 
             def report(listener: Listener) -> None:
                 code = frames.original_code(frame.f_code)
-                raised = _record_of(caught, frames.tracer_in(caught.__traceback__))
+                raised = record_of(caught, frames.tracer_in(caught.__traceback__))
                 if _is_limit(caught, raised):
                     listener.limit_reached(code)
                 else:
@@ -195,11 +214,6 @@ def _outcome(reason: str) -> Outcome:
     if reason.startswith(_REST_EAGER):
         return Outcome.REST_EAGER
     return Outcome.RESUMED
-
-
-def _record_of(error: BaseException, tracer: Any | None) -> Raised:
-    """What was noted when the exception was raised; for classes not hooked, what its tracer still knows."""
-    return _raised.get(error) or _describe(error, tracer, None)
 
 
 def _describe(error: BaseException, tracer: Any | None, raiser: Any | None) -> Raised:
