@@ -1,4 +1,4 @@
-"""Where a file lies: in the user's tree, or in what is installed (a distribution, torch, the standard library)."""
+"""Where a file lies: in the user's tree, or in what is installed."""
 
 from __future__ import annotations
 

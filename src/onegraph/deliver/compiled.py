@@ -1,0 +1,178 @@
+"""``onegraph.compile``: torch.compile that mends the program when it breaks the graph, or says what is left.
+
+A call goes straight to the compiled program. Only an error of the compiler, raised before anything of the
+program ran, starts the mending.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from onegraph.deliver.left import GraphBreaksLeft, GraphBreaksLeftWarning, Left, description, left
+from onegraph.model import Call, FixResult, Level, Program
+from onegraph.rewrite.source import SourceUnavailable, code_of
+from onegraph.rewrite.swap import code_map
+from onegraph.rewrite.workspace import Workspace
+from onegraph.state import copy_call
+from onegraph.targets import TargetFailed
+from onegraph.torch_private import optimized, substitute
+
+Target = Callable[..., Any]
+Fix = Callable[..., FixResult]  # (program, *, level)
+
+
+def compile(
+    f: Target | None = None,
+    *,
+    fix: Fix,
+    level: Level | str = Level.RELAXED,
+    strict: bool = True,
+    **options: Any,
+) -> Any:
+    """``torch.compile`` that gives one graph: as a function (``compile(model)``) or a decorator.
+
+    The program is mended by ``fix`` on the first call that breaks the graph, with the arguments of that
+    call, and again when a later call brings a new break. The user's functions stay as they are; only the
+    compiler reads the mended code. ``level`` says what repairs may change: "exact", "relaxed" or
+    "lossy". Every keyword of ``torch.compile`` is passed on; ``fullgraph`` is True unless given (with
+    False the default capture settings of torch apply, and a break is an error all the same).
+
+    Raises ``GraphBreaksLeft`` on a call whose breaks can't all be mended. With ``strict=False`` the program
+    then runs with what could be mended, and warns once.
+    """
+    again = functools.partial(compile, fix=fix, level=level, strict=strict, **options)
+    if f is None:
+        return again
+    if inspect.isclass(f) or not callable(f):
+        what = f"the class {f.__name__}: compile an instance" if inspect.isclass(f) else type(f).__name__
+        raise TypeError(f"onegraph.compile takes a function or a module, not {what}")
+    level = Level(level)
+    if options.get("disable"):
+        return torch.compile(f, **options)
+    target = optimized.unwrapped(f) if isinstance(f, torch.nn.Module) else substitute.innermost(f)
+    program = _Mended(target, fix, level, strict, options)
+    call = _caller(program)
+    if isinstance(target, torch.nn.Module):
+        return optimized.CompiledModule(target, program.context(), call, again)
+    functools.update_wrapper(call, target)
+    substitute.mark_as_wrapper(call, target)
+    return call
+
+
+def _caller(program: _Mended) -> Target:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        compiled = program.compiled
+        try:
+            return compiled(*args, **kwargs)
+        except optimized.BREAKS as error:
+            broken = error
+        # Outside of the handler: an exception of the program must not get ours as its context.
+        return program.call(broken, compiled, args, kwargs)
+
+    substitute.skip(call)
+    return call
+
+
+class _Mended:
+    """One program and how far it is mended. ``compiled`` is replaced as a whole: a call sees one state."""
+
+    def __init__(
+        self, target: Target, fix: Fix, level: Level, strict: bool, options: Mapping[str, Any]
+    ) -> None:
+        self.target = target
+        self.fix = fix
+        self.level = level
+        self.strict = strict
+        self.options = {"fullgraph": True, **options}
+        self.name = getattr(target, "__qualname__", type(target).__qualname__)
+        self.calls: tuple[Call, ...] = ()  # copies of the arguments that the mends were made for
+        self.lock = threading.RLock()
+        self.lookup: substitute.Lookup = _as_it_is
+        self.compiled = self.build()
+
+    def context(self, *, whole: bool = True) -> Any:
+        return optimized.context(self.options, whole=whole)
+
+    def build(self, *, whole: bool = True) -> Target:
+        """The program for the compiler, with the mended code so far."""
+        if isinstance(self.target, torch.nn.Module):
+            root = substitute.module_root(self.target, self.lookup)
+        else:
+            root = substitute.root(self.target, self.lookup)
+        compiled: Target = self.context(whole=whole)(root)
+        return compiled
+
+    @substitute.not_compiled
+    def call(self, broken: Exception, tried: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do a call that broke the graph: mend for its arguments, then make it."""
+        result = None
+        with self.lock:
+            if self.compiled is tried:  # else another thread has mended it meanwhile
+                try:
+                    result = self.mend(Call(args, kwargs))
+                except TargetFailed:  # the program raises on these arguments, compiled or not
+                    return self.target(*args, **kwargs)
+                except SourceUnavailable as error:
+                    return self.give_up(broken, (_without_source(self.target, error),), None, args, kwargs)
+            compiled = self.compiled
+        try:
+            return compiled(*args, **kwargs)
+        except optimized.BREAKS as error:
+            broken = error
+        if result is None:
+            return self.call(broken, compiled, args, kwargs)
+        return self.give_up(broken, left(result), result, args, kwargs)
+
+    def mend(self, call: Call) -> FixResult:
+        """Mend for this call and those before it, and take what came out."""
+        calls = (*self.calls, copy_call(call))
+        result = self.fix(Program(self.name, self.target, calls, self.options), level=self.level)
+        if result.changes:  # made from all the calls: they replace what was there
+            codes = code_map(Workspace({change.path: change for change in result.changes}))
+            codes.install_helpers()
+            self.lookup = codes.get
+            self.calls = calls
+            self.compiled = self.build()
+        return result
+
+    def give_up(
+        self,
+        broken: Exception,
+        sites: tuple[Left, ...],
+        result: FixResult | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Say what is left: an error, or a warning and the best partial result."""
+        if not sites:
+            raise broken
+        if self.strict:
+            raise GraphBreaksLeft(self.name, sites, result)
+        warnings.warn(description(self.name, sites), GraphBreaksLeftWarning, stacklevel=4)
+        self.compiled = self.build(whole=False)
+        return self.compiled(*args, **kwargs)
+
+
+def _as_it_is(code: object) -> None:
+    return None
+
+
+def _without_source(target: Target, error: SourceUnavailable) -> Left:
+    code = code_of(getattr(target, "forward", target))
+    return Left(
+        kind="other",
+        file=code.co_filename,
+        line=code.co_firstlineno,
+        column=1,
+        function=code.co_qualname,
+        source=code.co_name,
+        reason=error.reason,
+        next_step=error.next_step,
+    )

@@ -1,0 +1,66 @@
+"""torch.compile's own objects around a function of ours: what its keywords mean, and its module class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._dynamo import eval_frame, exc
+
+# What Dynamo raises where one graph can't be had. Nothing of the program has run then.
+BREAKS: tuple[type[Exception], ...] = (exc.Unsupported, exc.UserError, exc.UncapturedHigherOrderOpError)
+
+
+def context(options: Mapping[str, Any], *, whole: bool) -> Any:
+    """What torch.compile makes of its keywords: call it with a function to compile that function.
+
+    With ``whole`` a graph break is an error, also where ``options`` have ``fullgraph=False`` (that
+    setting then only means that torch captures no more than it does by default); without, graph breaks
+    are allowed.
+    """
+    own = dict(options, fullgraph=whole and options.get("fullgraph", True))
+    if isinstance(own.get("options"), dict):
+        own["options"] = dict(own["options"])  # torch.compile takes entries out of it
+    compiled: Any = torch.compile(torch.nn.Identity(), **own)
+    made = compiled.dynamo_ctx
+    if whole and not own["fullgraph"]:
+        made.error_on_graph_break = True
+    return made
+
+
+class CompiledModule(eval_frame.OptimizedModule):
+    """``torch.compile(module)`` with ``call`` in place of the compiled forward.
+
+    ``again`` makes an equal one of a module: for copies and pickles, as compiled code can't be copied.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        ctx: Any,
+        call: Callable[..., Any],
+        again: Callable[[torch.nn.Module], Any],
+    ) -> None:
+        object.__setattr__(self, "_onegraph_call", call)  # plain assignment goes to the user's module
+        object.__setattr__(self, "_onegraph_again", again)
+        super().__init__(module, ctx)
+        self.get_compiler_config = lambda: ctx.compiler_config
+        self._torchdynamo_orig_callable = module.forward
+        self._torchdynamo_wrapper_id = id(self)
+
+    def _initialize(self) -> None:
+        self.forward = self._onegraph_call
+        if hasattr(self._orig_mod, "_initialize_hook"):  # a lazy module gets its parameters first
+            self._forward = self.forward
+            self.forward = self._call_lazy_check
+
+    def __reduce__(self) -> Any:
+        return self._onegraph_again, (self._orig_mod,)
+
+
+def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
+    """The user's module in what torch.compile made of it; any other module itself."""
+    while isinstance(module, eval_frame.OptimizedModule):
+        module = module._orig_mod
+    return module
