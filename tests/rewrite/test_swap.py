@@ -148,9 +148,9 @@ def test_a_function_that_uses_more_of_its_surroundings_than_before_is_refused(lo
         made = outer(1, 2)[0]
         """)
     before = made_code = m.made.__code__
-    with pytest.raises(SwapError, match=r"inner.*uses b of the function around it"):
-        with swapped(changed(m, "a + x", "a + b + x", "outer.<locals>.inner")):
-            pass
+    workspace = changed(m, "a + x", "a + b + x", "outer.<locals>.inner")
+    with pytest.raises(SwapError, match=r"inner.*uses b of the function around it"), swapped(workspace):
+        pass
     assert m.made.__code__ is made_code is before
 
 

@@ -7,7 +7,7 @@ import ast
 import difflib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CodeType
 from typing import Literal
@@ -17,6 +17,7 @@ from onegraph.rewrite import source, text
 
 PREFIX = "<onegraph>"  # file name of code that has the lines of the current text: "<onegraph>/real/path.py"
 Lines = Literal["current", "user"]
+CodePair = tuple[CodeType, CodeType]  # as loaded, and of the mended text
 Instrument = Callable[[ast.Module], ast.Module]
 
 
@@ -41,7 +42,7 @@ class Pairs:
 
     change: FileChange
     filename: str
-    pairs: Mapping[tuple[str, int], tuple[tuple[CodeType, CodeType], ...]]  # by name and line
+    pairs: Mapping[tuple[str, int], tuple[CodePair, ...]]  # by name and first line
     helpers: tuple[Helper, ...]
 
     def new(self, live: CodeType) -> CodeType | None:
@@ -65,40 +66,62 @@ def real_path(name: str) -> str:
 
 
 def pair(change: FileChange, lines: Lines, instrument: Instrument | None = None) -> Pairs:
-    """Pairs of code objects for one file. ``instrument`` changes statements inside functions only.
+    """Pairs of code objects for one file.
+
+    ``instrument`` gets a tree of its own to change. It changes statements inside functions only, and may drop
+    top-level statements: the functions in them are then paired without instrumentation.
 
     Raises SwapError when a changed function does not fit its place, SyntaxError for a text that does not
     compile.
     """
+    plain = _pair(change.path, change.original, change.mended, change.functions, lines)
     if instrument is None:
-        return _pair(change.path, change.original, change.mended, change.functions, lines)
-    tree = instrument(ast.parse(change.mended))
-    return _build(change, lines, ast.fix_missing_locations(tree))
+        return plain
+    tree = ast.fix_missing_locations(instrument(ast.parse(change.mended)))
+    return replace(plain, pairs={**plain.pairs, **_by_place(_code_pairs(change, lines, tree))})
 
 
 @lru_cache(maxsize=32)
 def _pair(path: str, original: str, mended: str, functions: tuple[str, ...], lines: Lines) -> Pairs:
-    tree = ast.parse(mended) if lines == "user" else text.parse(mended)
-    return _build(FileChange(path, original, mended, functions), lines, tree)
+    change = FileChange(path, original, mended, functions)
+    tree = ast.parse(mended)
+    pairs = _code_pairs(change, lines, tree)
+    found = {old.co_qualname for old, _ in pairs}
+    for name in functions:
+        if name not in found:
+            raise SwapError(f"{name} of {path} is not in both texts")
+    filename = _filename(change, lines)
+    return Pairs(change, filename, _by_place(pairs), _helpers(change, tree, filename))
 
 
-def _build(change: FileChange, lines: Lines, tree: ast.Module) -> Pairs:
+def _filename(change: FileChange, lines: Lines) -> str:
+    return change.path if lines == "user" else virtual_path(change.path)
+
+
+def _by_place(pairs: Iterable[CodePair]) -> dict[tuple[str, int], tuple[CodePair, ...]]:
+    found: dict[tuple[str, int], tuple[CodePair, ...]] = {}
+    for old, new in pairs:
+        place = old.co_qualname, old.co_firstlineno
+        found[place] = (*found.get(place, ()), (old, new))
+    return found
+
+
+def _code_pairs(change: FileChange, lines: Lines, tree: ast.Module) -> tuple[CodePair, ...]:
+    """Compiles the tree (and changes it on the way: lines of the user, dead references)."""
+    starts: dict[str, list[int]] = defaultdict(list)
+    for name, node in text.functions(tree):
+        starts[name].append(text.first_line(node))
     if lines == "user":
         _use_lines_of(tree, change)
-    filename = change.path if lines == "user" else virtual_path(change.path)
+    filename = _filename(change, lines)
     old = source.original_code(change.original, change.path)
     module = compile(tree, filename, "exec", dont_inherit=True)
-    pairs = tuple(_matched(old, module, change))
+    pairs = tuple(_matched(old, module, change, starts))
     missing = {new: lost for o, new in pairs if (lost := set(o.co_freevars) - set(new.co_freevars))}
     if missing:
-        if tree is text.parse(change.mended):  # shared by all: never changed
-            tree = ast.parse(change.mended)
         module = compile(_with_references(tree, module, missing), filename, "exec", dont_inherit=True)
-        pairs = tuple(_matched(old, module, change))
-    by_place: dict[tuple[str, int], tuple[tuple[CodeType, CodeType], ...]] = defaultdict(tuple)
-    for old_code, new_code in _fitting(pairs, change):
-        by_place[old_code.co_qualname, old_code.co_firstlineno] += ((old_code, new_code),)
-    return Pairs(change, filename, by_place, _helpers(change, tree, filename))
+        pairs = tuple(_matched(old, module, change, starts))
+    return tuple(_fitting(pairs, change))
 
 
 # --- which code belongs to which? -----------------------------------------------------------------
@@ -114,47 +137,34 @@ def _by_name(codes: Iterable[CodeType]) -> dict[str, list[CodeType]]:
     return found
 
 
-def _matched(old: CodeType, new: CodeType, change: FileChange) -> Iterator[tuple[CodeType, CodeType]]:
-    """By qualified name; functions of one name by order, or by unchanged line when their number changed."""
+def _matched(
+    old: CodeType, new: CodeType, change: FileChange, starts: Mapping[str, list[int]]
+) -> Iterator[CodePair]:
+    """By qualified name; functions of one name by order, or by unchanged line when their number changed.
+
+    ``starts`` are the first lines of the functions of each name in the mended text.
+    """
     before, after = _by_name(source.code_objects(old)), _by_name(source.code_objects(new))
     for name, codes in before.items():
         others = after.get(name, [])
         if len(codes) == len(others):
             yield from zip(codes, others, strict=True)
-        elif others:
-            yield from _by_line(codes, others, new, change)
+        elif len(others) == len(starts.get(name, ())):
+            places = user_lines(change.original, change.mended)
+            exact = {places[at][0]: o for at, o in zip(starts[name], others, strict=True) if places[at][1]}
+            yield from ((code, exact[code.co_firstlineno]) for code in codes if code.co_firstlineno in exact)
 
 
-def _by_line(
-    codes: list[CodeType], others: list[CodeType], new: CodeType, change: FileChange
-) -> Iterator[tuple[CodeType, CodeType]]:
-    places = user_lines(change.original, change.mended)
-    plain = source.original_code(change.mended, change.path)  # has the lines of the mended text
-    line = dict(
-        zip(source.code_objects(new), (c.co_firstlineno for c in source.code_objects(plain)), strict=False)
-    )
-    kept = {(places[line[o]][0], o.co_qualname): o for o in reversed(others) if places[line[o]][1]}
-    for code in codes:
-        if (other := kept.get((code.co_firstlineno, code.co_qualname))) is not None:
-            yield code, other
-
-
-def _fitting(
-    pairs: Iterable[tuple[CodeType, CodeType]], change: FileChange
-) -> Iterator[tuple[CodeType, CodeType]]:
+def _fitting(pairs: Iterable[CodePair], change: FileChange) -> Iterator[CodePair]:
     """The pairs that can stand in for each other. Raises SwapError when a changed function is not among
-    them."""
-    found = set()
+    them.
+    """
     for old, new in pairs:
         reason = _misfit(old, new)
         if reason is None:
-            found.add(old.co_qualname)
             yield old, new
         elif old.co_qualname in change.functions:
             raise SwapError(f"{old.co_qualname} ({change.path}:{old.co_firstlineno}) {reason}")
-    for name in change.functions:
-        if name not in found:
-            raise SwapError(f"{name} of {change.path} is not in both texts")
 
 
 def _misfit(old: CodeType, new: CodeType) -> str | None:

@@ -14,10 +14,9 @@ from onegraph.model import Level, Site
 class Fact:
     """Metadata of one value that an expression or name really had in an uncompiled run.
 
-    ``type`` is the qualified type name ("torch.Tensor", "float", "NoneType", ...), or "<undefined>" for a name that
-    was not bound at that point. ``value`` is the repr of None, bool, int, float and short str constants.
-    ``storage`` is equal for two facts of one run whose tensors share storage.
-    """
+    ``type`` is the qualified type name ("torch.Tensor", "float", "NoneType", ...), or "<undefined>" for a
+    name that was not bound at that point. ``value`` is the repr of None, bool, int, float and short str
+    constants. ``storage`` is equal for two facts of one run whose tensors share storage."""
 
     type: str
     shape: tuple[int, ...] | None = None
@@ -39,10 +38,10 @@ UNDEFINED = "<undefined>"
 class Facts(Protocol):
     """Measures the current text on the recorded inputs, uncompiled; results are cached.
 
-    Nodes belong to any tree parsed from ``Request.text``; they are identified by their position. ``force`` gives
-    predicates (expressions) a fixed outcome: the predicate is still evaluated, and its value replaced by a value of the same
-    type and shape filled with the outcome. An expression that was never evaluated has no facts: an empty tuple.
-    """
+    Nodes belong to any tree parsed from ``Request.text``; they are identified by their position.
+    ``force`` gives predicates (expressions) a fixed outcome: the predicate is still evaluated, and its
+    value replaced by a value of the same type and shape filled with the outcome. An expression that was
+    never evaluated has no facts: an empty tuple."""
 
     def values(
         self, *nodes: ast.expr, force: Mapping[ast.expr, bool] | None = None
