@@ -1,4 +1,5 @@
-"""The stages on one page: observe → probe → diagnose → mend (which verifies) → a result to report and deliver."""
+"""The stages on one page: observe → probe → diagnose → mend (which verifies) → a result to report and
+deliver."""
 
 from __future__ import annotations
 
@@ -7,13 +8,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from onegraph import mend, observe
 from onegraph.diagnose import diagnose
 from onegraph.kinds import families, registry
-from onegraph.mend import mend
 from onegraph.model import Break, Evidence, Findings, FixResult, Level, Program, Trace
-from onegraph.observe import observe, probe, watch
-from onegraph.state import run_call
+from onegraph.state import preserved
+from onegraph.state.copying import copy_call
+from onegraph.state.run import run_call
 from onegraph.targets import Recorded, Script, TargetFailed, recorded
+from onegraph.targets.traceback import trimmed
 from onegraph.torch_private import dynamo, version
 
 Target = Program | Script
@@ -22,17 +25,18 @@ Target = Program | Script
 def run(target: Target) -> Findings:
     """Where the graph breaks in ``target``, and what hides behind a break.
 
-    A script runs as it is, with everything that it sends through torch.compile watched; a program is compiled with
-    the user's own keywords, and its calls are made on copies. Raises TargetFailed where the target itself raises.
+    A script runs as it is, with everything that it sends through torch.compile watched; a program is compiled
+    with the user's own keywords, and its calls are made on copies. Raises TargetFailed where the target
+    itself raises.
     """
     version.require()
     if isinstance(target, Script):
         trace, entries = _run_script(target)
         return _findings(trace, _hidden(trace, entries))
-    trace = observe(target)
+    trace = observe.observe(target)
     if trace.error is not None and not dynamo.is_compiler_error(trace.error):
         _raise_if_always(target)
-    return _findings(trace, probe(target) if trace.breaks else ())
+    return _findings(trace, observe.probe(target) if trace.breaks else ())
 
 
 def fix(
@@ -44,8 +48,9 @@ def fix(
 ) -> FixResult:
     """Mend what breaks in ``target`` up to ``level``, and verify it.
 
-    ``select`` and ``ignore`` are names of kinds. Of a script every compiled callable is mended, one after the other,
-    with the inputs that the script gave it. Nothing is written: ``FixResult.changes`` go to ``deliver``.
+    ``select`` and ``ignore`` are names of kinds. Of a script every compiled callable is mended, one after the
+    other, with the inputs that the script gave it. Nothing is written: ``FixResult.changes`` go to
+    ``deliver``.
     """
     version.require()
     if isinstance(target, Program):
@@ -62,7 +67,7 @@ def fix(
 def watching() -> Iterator[Callable[[], Findings]]:
     """Watch everything compiled inside; the value gives the findings so far."""
     version.require()
-    with watch() as seen:
+    with observe.watch() as seen:
         yield lambda: _findings(seen.trace(), ())
 
 
@@ -73,7 +78,8 @@ def reason(break_: Break) -> str:
 
 
 def merged(name: str, before: Findings, results: Sequence[FixResult]) -> FixResult:
-    """The results of several programs of one script as one. ``before`` stands in where nothing was recorded."""
+    """The results of several programs of one script as one. ``before`` stands in where nothing was
+    recorded."""
     if not results:
         return FixResult(name, before, before, (), (), Evidence())
     evidence = [result.evidence for result in results if result.changes] or [results[0].evidence]
@@ -95,11 +101,11 @@ def merged(name: str, before: Findings, results: Sequence[FixResult]) -> FixResu
 
 
 def _fix_program(program: Program, level: Level, select: Sequence[str], ignore: Sequence[str]) -> FixResult:
-    return mend(program, run(program), level=level, select=select, ignore=ignore)
+    return mend.mend(program, run(program), level=level, select=select, ignore=ignore)
 
 
 def _run_script(script: Script) -> tuple[Trace, tuple[Recorded, ...]]:
-    with watch() as seen, recorded() as recording:
+    with observe.watch() as seen, recorded() as recording:
         try:
             script.run()
         except TargetFailed as failed:
@@ -114,7 +120,7 @@ def _hidden(trace: Trace, entries: Sequence[Recorded]) -> list[Break]:
     if trace.breaks:
         for entry in entries:
             with entry.mode():
-                hidden += probe(entry.program)
+                hidden += observe.probe(entry.program)
     return hidden
 
 
@@ -123,7 +129,8 @@ def _findings(trace: Trace, hidden: Sequence[Break]) -> Findings:
 
 
 def _raise_if_always(program: Program) -> None:
-    """A program may raise on some inputs, and that is its behaviour. If it never does anything else, it is broken."""
+    """A program may raise on some inputs, and that is its behaviour. If it never does anything else, it is
+    broken."""
     for call in program.calls:
         if run_call(program.target, call, grad=None).error is None:
             return
@@ -131,8 +138,6 @@ def _raise_if_always(program: Program) -> None:
 
 
 def _eager_error(program: Program) -> BaseException:
-    from onegraph.state import copy_call, preserved
-    from onegraph.targets.traceback import trimmed
 
     call = copy_call(program.calls[0])
     with preserved(program):

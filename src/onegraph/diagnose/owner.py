@@ -1,4 +1,5 @@
-"""Whose code is a file: the user's, a dependency's (with name and version), the standard library's, or torch's."""
+"""Whose code is a file: the user's, a dependency's (with name and version), the standard library's, or
+torch's."""
 
 from __future__ import annotations
 

@@ -14,8 +14,9 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 def attributed(recompiles: Sequence[Recompile], sites: Sequence[Site]) -> list[tuple[Recompile, Site | None]]:
     """Each recompile with the site that causes it, or None where it has a cause of its own.
 
-    A recompile caused by a break guards on a value that the break handed to the code behind it. Its site stands in
-    the recompiled function, or is reached through a call in it; of several, the one that assigns the guarded name.
+    A recompile caused by a break guards on a value that the break handed to the code behind it. Its site
+    stands in the recompiled function, or is reached through a call in it; of several, the one that assigns
+    the guarded name.
     """
     return [(recompile, _cause(recompile, sites)) for recompile in recompiles]
 

@@ -1,4 +1,5 @@
-"""Break events become sites: grouped by source expression, without the consequences of others, worst first."""
+"""Break events become sites: grouped by source expression, without the consequences of others, worst
+first."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ def diagnose(
 ) -> Findings:
     """The sites of a trace, worst first.
 
-    ``hidden`` are breaks found by the probe; those that the trace has too are dropped. ``classify`` names the kind
-    of a break, ``explain`` says in one sentence why it breaks; without it Dynamo's own words are used.
+    ``hidden`` are breaks found by the probe; those that the trace has too are dropped. ``classify`` names the
+    kind of a break, ``explain`` says in one sentence why it breaks; without it Dynamo's own words are used.
     """
     hidden = [replace(break_, outcome=Outcome.HIDDEN) for break_ in hidden if not break_.consequence]
     groups: dict[Span, list[Break]] = {}
@@ -80,18 +81,19 @@ def _site(
 
 def _causes(breaks: Iterable[Break]) -> list[Break]:
     """Without the consequences whose cause is there. The cause takes over the worse outcome."""
-    breaks = list(breaks)
-    causes = [break_ for break_ in breaks if not break_.consequence]
-    for consequence in breaks:
-        if not consequence.consequence:
+    causes: list[Break] = []
+    orphans: list[Break] = []
+    for break_ in breaks:
+        if not break_.consequence:
+            causes.append(break_)
             continue
-        its = [i for i, cause in enumerate(causes) if not cause.consequence and _leads_to(cause, consequence)]
-        if not its:
-            causes.append(consequence)
-        for i in its:
-            if SEVERITY.index(consequence.outcome) > SEVERITY.index(causes[i].outcome):
-                causes[i] = replace(causes[i], outcome=consequence.outcome)
-    return causes
+        nearest = next((i for i in reversed(range(len(causes))) if _leads_to(causes[i], break_)), None)
+        if nearest is None:
+            orphans.append(break_)
+        elif SEVERITY.index(break_.outcome) > SEVERITY.index(causes[nearest].outcome):
+            causes[nearest] = replace(causes[nearest], outcome=break_.outcome)
+    # a cause may also come after its consequence, when Dynamo meets it again in the function left to eager
+    return causes + [orphan for orphan in orphans if not any(_leads_to(cause, orphan) for cause in causes)]
 
 
 def _leads_to(cause: Break, consequence: Break) -> bool:

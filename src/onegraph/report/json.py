@@ -1,15 +1,15 @@
 """The JSON reports. Their schema is ``schema.json``, made from the structs here by ``schema()``.
 
-Lines and columns are counted from 1; columns are UTF-8 bytes, and an end column is the last one of the expression's
-text plus 1. ``version`` grows when a field is removed or changes its meaning; new fields may come without that.
+Lines and columns are counted from 1; columns are UTF-8 bytes, and an end column is the last one of the
+expression's text plus 1. ``version`` grows when a field is removed or changes its meaning; new fields may
+come without that.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from importlib import metadata
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib import metadata
@@ -13,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from onegraph.diagnose import attributed, display_path
-from onegraph.model import Findings, Outcome, Owner, Recompile, Site, Trace
+from onegraph.model import Findings, Outcome, Owner, Site, Trace
+from onegraph.torch_private import registry
 
 WIDTH = 100
 _RECOMPILES_SHOWN = 8
@@ -64,9 +66,8 @@ def totals(findings: Findings) -> str:
     words = [counted(len(trace.graphs), "graph")]
     if sites:
         behind = sum(site.outcome is Outcome.HIDDEN for site in sites)
-        hidden = f", {behind} of them hidden behind another" if behind else ""
-        where = f" ({_whose_totals(sites)}{hidden})"
-        words.append(f"{counted(len(sites), 'break')}{where}")
+        hidden = f"; {behind} hidden behind another" if behind else ""
+        words.append(f"{counted(len(sites), 'break')} ({_whose_totals(sites)}{hidden})")
     if len(live) < len(sites):
         words.append(f"{len(sites) - len(live)} intended")
     if not sites:
@@ -83,7 +84,8 @@ def totals(findings: Findings) -> str:
 
 
 def sites_table(sites: Iterable[Site]) -> Table:
-    """One row a site: position and function, the source, and why; how the graph ends; whose code; how often."""
+    """One row a site: position and function, the source, and why; how the graph ends; whose code; how
+    often."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=True)
     table.add_column("kind", no_wrap=True)
     table.add_column("where", ratio=1, overflow="fold")
@@ -104,7 +106,7 @@ OUTCOMES = {
 }
 
 
-def place(site: Site) -> str:
+def display_position(site: Site) -> str:
     """``file:line:col`` for people, counted from 1."""
     return f"{display_path(site.span.file)}:{site.span.line}:{site.span.column + 1}"
 
@@ -132,7 +134,7 @@ def notices(findings: Findings) -> Iterator[Text]:
     if trace.recompiles:
         yield _recompiles(findings)
     if trace.frames_given_up:
-        yield _block("left to eager as a whole", trace.frames_given_up)
+        yield _block("left to eager", trace.frames_given_up)
     if trace.limits_reached:
         yield _block("recompile limit reached: eager from then on", trace.limits_reached)
     if trace.disagreements:
@@ -149,7 +151,13 @@ def usual_next(findings: Findings, target: str) -> str:
         return f"onegraph check {target}   keeps it so in CI (exit code 1 on a break)"
     foreign = all(site.owner is not Owner.USER for site in sites)
     fix = f"onegraph fix {target}" + (" --overlay overlay.py" if foreign else "")
-    return f"{fix}   ·   onegraph explain {sites[0].kind}"
+    return f"{fix}   ·   onegraph explain {_topic(sites[0])}"
+
+
+def _topic(site: Site) -> str:
+    """What ``onegraph explain`` knows most about."""
+    named = registry.id_of(site.breaks[0].gb_type) if site.kind == "other" and site.breaks else None
+    return named or site.kind
 
 
 def following(step: str) -> Text:
@@ -159,7 +167,7 @@ def following(step: str) -> Text:
 def _where(site: Site) -> Text:
     link = "" if site.span.file.startswith("<") else f"link file://{site.span.file}"
     text = Text()
-    text.append(place(site), style=link)
+    text.append(display_position(site), style=link)
     text.append(f"  {function_name(site.function)}\n", style="dim")
     text.append(site.source or "(source not available)", style="cyan" if site.source else "dim italic")
     if site.reason:
@@ -178,29 +186,33 @@ def _effect(site: Site) -> Text:
 
 def _whose_totals(sites: Iterable[Site]) -> str:
     counts = Counter(whose(site) for site in sites)
+    if list(counts) == ["yours"]:
+        return "in your code"
     words = [f"{counts.pop('yours')} in your code"] if "yours" in counts else []
     return ", ".join(words + [f"{number} in {name}" for name, number in counts.most_common()])
 
 
 def _recompiles(findings: Findings) -> Text:
-    groups: dict[tuple[str, str, int, str], list[Recompile]] = {}
-    causes: dict[tuple[str, str, int, str], Site | None] = {}
+    rows: Counter[str] = Counter()
     for recompile, site in attributed(findings.trace.recompiles, findings.sites):
-        why = recompile.reasons[0] if recompile.reasons else "for a reason that torch doesn't give"
-        key = (recompile.function, recompile.file, recompile.line, " ".join(why.split()))
-        groups.setdefault(key, []).append(recompile)
-        causes[key] = site
-    lines = []
-    for (function, file, line, why), members in groups.items():
-        times = f" ({len(members)}×)" if len(members) > 1 else ""
-        site = causes[function, file, line, why]
-        because = f"   goes with the break at line {site.span.line}" if site is not None else ""
-        lines.append(f"{function_name(function)} ({display_path(file)}:{line}){times}: {why}{because}")
+        why = plain_reason(recompile.reasons[0]) if recompile.reasons else "torch gives no reason"
+        because = f"  (goes with the break at line {site.span.line})" if site is not None else ""
+        place = f"{display_path(recompile.file)}:{recompile.line}"
+        rows[f"{function_name(recompile.function)}  {place}: {why}{because}"] += 1
+    lines = [row + (f"  {times}×" if times > 1 else "") for row, times in rows.items()]
     more = len(lines) - _RECOMPILES_SHOWN
     shown = lines[:_RECOMPILES_SHOWN] + (
         [f"and {more} more; all are in --output-format json"] if more > 0 else []
     )
     return _block("recompiled", shown)
+
+
+def plain_reason(reason: str) -> str:
+    """A failed guard without Dynamo's numbering and source notes: ``tensor 'x' size mismatch ...``, ``n == 3``."""
+    reason = re.sub(r"^\s*\d+/\d+:\s*", "", reason)
+    reason = reason.split("User stack trace:")[0].split("  # ")[0].split(" # ")[0]
+    reason = re.sub(r"___stack\d+", "the value handed over", reason)
+    return " ".join(reason.split())
 
 
 def _block(title: str, lines: Iterable[str]) -> Text:
@@ -210,11 +222,11 @@ def _block(title: str, lines: Iterable[str]) -> Text:
     return text
 
 
-def nothing_compiled(target: str, trace: Trace, why: str) -> RenderableType:
+def nothing_compiled(target: str, trace: Trace, why: str, step: str) -> RenderableType:
     """Exit code 5: a report that must not look like a pass."""
     return Group(
-        Text.assemble(
-            (f"onegraph · {target} · {trace.seconds:.1f} s\n", "dim"), ("nothing was compiled", "bold red")
-        ),
+        Text.assemble(("onegraph", "bold"), (f" · {target} · {trace.seconds:.1f} s", "dim")),
+        Text("nothing was compiled", style="bold red"),
         Text(why),
+        following(step),
     )

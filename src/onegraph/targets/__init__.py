@@ -5,7 +5,7 @@
 """
 
 from onegraph.targets.errors import TargetError, TargetFailed
-from onegraph.targets.factory import from_callable, from_factory
+from onegraph.targets.factory import from_callable, from_factory, holds_tensor
 from onegraph.targets.recording import Recorded, Recording, recorded
 from onegraph.targets.script import Script
 from onegraph.targets.spec import resolve
@@ -18,6 +18,7 @@ __all__ = [
     "TargetFailed",
     "from_callable",
     "from_factory",
+    "holds_tensor",
     "recorded",
     "resolve",
 ]

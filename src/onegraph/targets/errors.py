@@ -12,7 +12,8 @@ class TargetError(Exception):
 
 
 class TargetFailed(Exception):
-    """The target itself raised. ``error`` is its exception, with a traceback that starts in the target's code."""
+    """The target itself raised. ``error`` is its exception, with a traceback that starts in the target's
+    code."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error

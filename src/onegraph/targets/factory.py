@@ -56,7 +56,8 @@ def from_callable(
 ) -> Program:
     """One call ``fn(*args, **kwargs)`` as a program. ``options`` are keywords of torch.compile.
 
-    Something that torch.compile returned is unwrapped first. Raises TargetError where ``fn`` can't be compiled.
+    Something that torch.compile returned is unwrapped first. Raises TargetError where ``fn`` can't be
+    compiled.
     """
     from onegraph.torch_private import entries
 
@@ -79,6 +80,19 @@ def calls_from(inputs: Any, spec: str) -> tuple[Call, ...]:
         f"A factory returns {SHAPE}.",
         "write a one-element tuple for one argument:  return model, (x,)",
     )
+
+
+def holds_tensor(value: Any) -> bool:
+    """Whether there is a tensor among the arguments of a call, or in containers in them."""
+    import torch
+
+    if isinstance(value, Call):
+        return holds_tensor((value.args, value.kwargs))
+    if isinstance(value, Mapping):
+        return any(map(holds_tensor, value.values()))
+    if isinstance(value, list | tuple | set):
+        return any(map(holds_tensor, value))
+    return isinstance(value, torch.Tensor) or any(map(holds_tensor, getattr(value, "__dict__", {}).values()))
 
 
 def _call(item: Any, spec: str) -> Call:
@@ -126,7 +140,8 @@ def check_callable(target: Any, spec: str) -> Callable[..., Any]:
 
 
 def _plain(target: Any) -> Any:
-    """The function whose code a call runs, as far as it shows: partials and bound methods are looked through."""
+    """The function whose code a call runs, as far as it shows: partials and bound methods are looked
+    through."""
     while isinstance(target, functools.partial):
         target = target.func
     forward = getattr(target, "forward", None) if hasattr(target, "_parameters") else None
@@ -223,7 +238,7 @@ def _failing_as_target(run: Callable[[], Any]) -> Any:
         return run()
     except (TargetError, KeyboardInterrupt):
         raise
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 (whatever the target raises is the target's)
         raise TargetFailed(trimmed(error)) from None
 
 

@@ -1,6 +1,7 @@
 """Run a script as ``python script.py`` or ``python -m module`` would, in this process, and keep what it made.
 
-``runpy`` forgets ``__main__`` when the script ends; here it stays, so that functions of the script can be mended.
+``runpy`` forgets ``__main__`` when the script ends; here it stays, so that functions of the script can be
+mended.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from onegraph.targets.traceback import trimmed
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script (``name`` is its path) or, with ``module``, a module (``name`` is dotted), and its arguments."""
+    """A script (``name`` is its path) or, with ``module``, a module (``name`` is dotted), and its
+    arguments."""
 
     name: str
     argv: tuple[str, ...] = ()
@@ -47,7 +49,7 @@ class Script:
                 raise TargetFailed(trimmed(stop)) from None
         except KeyboardInterrupt:
             raise
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (whatever the target raises is its own)
             raise TargetFailed(trimmed(error)) from None
 
     def _file(self) -> tuple[types.CodeType, types.ModuleType, str]:

@@ -21,7 +21,8 @@ def resolve(spec: str, argv: Sequence[str] = ()) -> Program | Script:
     ``spec`` is one of ``train.py`` (also a folder or zip with a ``__main__.py``), ``-m pkg.mod``,
     ``pkg.mod:factory``, ``path/file.py:factory``. A factory is imported and called here; a script runs later.
 
-    Raises TargetError where there is no such thing, TargetFailed where importing or calling the factory raised.
+    Raises TargetError where there is no such thing, TargetFailed where importing or calling the factory
+    raised.
     """
     if spec.startswith("-m"):
         return _module(spec[2:].strip(), argv)

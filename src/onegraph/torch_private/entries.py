@@ -1,7 +1,7 @@
 """The entry points of torch.compile: who was compiled with which keywords, and the calls made there.
 
-``torch.compile`` is replaced while ``watched`` is active, and its result gets one thin Python frame around it.
-``nn.Module.compile`` and the decorator form go through the same function.
+``torch.compile`` is replaced while ``watched`` is active, and its result gets one thin Python frame around
+it. ``nn.Module.compile`` and the decorator form go through the same function.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Entries:
         )  # keeps the result alive, so that the id stays its own
 
     def origin(self, result: Any) -> tuple[Any, Mapping[str, Any]]:
-        """The callable behind a result of torch.compile and its keywords; anything else comes back as it is."""
+        """The callable behind a result of torch.compile and its keywords; anything else comes back as it
+        is."""
         if id(result) in self._made:
             _, model, options = self._made[id(result)]
             return model, options
@@ -51,7 +52,7 @@ def watched(on_call: OnCall | None = None) -> Iterator[Entries]:
     def compile(model: Any = None, *args: Any, **options: Any) -> Any:
         result = plain(model, *args, **options)
         if model is None or result is model:
-            return result  # the decorator form calls torch.compile again with the function; disable=True does nothing
+            return result  # a decorator, which comes back with the function; or disable=True
         target = _whole_module(model)
         if on_call is not None:
             result = _telling(result, functools.partial(on_call, target, options))

@@ -38,6 +38,11 @@ def entries() -> dict[str, Entry]:
     return found
 
 
+def id_of(gb_type: str) -> str | None:
+    """The id of a break by its name, None where the registry has none."""
+    return next((gb_id for gb_id, entry in entries().items() if entry.gb_type == gb_type), None)
+
+
 def _rawness(words: dict[str, Any]) -> int:
     raw = [
         text.startswith(("_", '"', 'f"')) or " " not in text

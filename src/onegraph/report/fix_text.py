@@ -1,0 +1,140 @@
+"""The report of a fix for people: what was repaired and how well it is proven, what was not, the diff, the
+totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib import metadata
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from onegraph.diagnose import owner_of
+from onegraph.model import Evidence, FixResult, Level, Owner, Repair, Status
+from onegraph.report.text import counted, display_position, following, function_name, whose
+
+
+def fix_text(result: FixResult, target: str, diff: str, *, next_step: str | None = None) -> RenderableType:
+    """The whole report of ``onegraph fix``. ``diff`` is shown as it is: the output is still a patch."""
+    parts: list[RenderableType] = [_head(target)]
+    applied = [repair for repair in result.repairs if repair.status is Status.APPLIED]
+    others = [repair for repair in result.repairs if repair.status is not Status.APPLIED]
+    if applied:
+        parts += [Text(), _table("mended", applied)]
+    if others:
+        parts += [Text(), _table("not mended", others)]
+    if diff:
+        parts += [Text(), Syntax(diff.rstrip("\n"), "diff", background_color="default", word_wrap=False)]
+    parts += [Text(), _totals(result)]
+    parts += [Padding(Text(line), (0, 0, 0, 2)) for line in _failed_checks(result.evidence)]
+    parts += [_seconds(result), following(next_step or usual_next(result, target))]
+    return Group(*parts)
+
+
+def usual_next(result: FixResult, target: str) -> str:
+    """The command that helps most now."""
+    if result.changes and not result.evidence.verified:
+        return "nothing is applied until it verifies; leave a repair out with --ignore KIND"
+    if result.changes:
+        foreign = all(owner_of(change.path)[0] is not Owner.USER for change in result.changes)
+        return f"onegraph fix {target} " + ("--overlay overlay.py" if foreign else "--apply")
+    kinds = [repair.kind for repair in result.repairs]
+    return f"onegraph explain {kinds[0]}" if kinds else f"onegraph check {target}   keeps it so in CI"
+
+
+def evidence_line(evidence: Evidence) -> str:
+    """Evidence in one line."""
+    if not evidence.checks:
+        return "not run"
+    failed = [check for check in evidence.checks if check.passed is False]
+    unproven = [check for check in evidence.checks if check.passed is None]
+    if failed:
+        return "FAILED: " + "; ".join(filter(None, (f"{c.name} {c.detail}".strip() for c in failed)))
+    same = (
+        "bit for bit"
+        if evidence.max_abs == 0
+        else f"max abs {evidence.max_abs:.1e}, rel {evidence.max_rel:.1e}"
+    )
+    words = f"{', '.join(check.name for check in evidence.checks if check.passed)} agree on "
+    words += f"{counted(evidence.inputs, 'input')} ({same})"
+    if unproven:
+        words += "; unverified: " + ", ".join(check.name for check in unproven)
+    return words
+
+
+def _head(target: str) -> Text:
+    return Text.assemble(
+        ("onegraph fix", "bold"), (f" · {target} · torch {metadata.version('torch')}", "dim")
+    )
+
+
+def _table(title: str, repairs: Iterable[Repair]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=True)
+    table.add_column(title, no_wrap=True)
+    table.add_column("where and what", ratio=1, overflow="fold")
+    for index, repair in enumerate(repairs):
+        if index:
+            table.add_row()
+        table.add_row(_kind(repair), Text("\n").join(_story(repair)))
+    return table
+
+
+def _kind(repair: Repair) -> Text:
+    text = Text(repair.kind, style="bold green" if repair.status is Status.APPLIED else "bold red")
+    word = repair.level.value if repair.level is not None else repair.status.value
+    text.append(f"\n{word}", style="not bold " + ("default" if repair.level is Level.EXACT else "yellow"))
+    return text
+
+
+def _story(repair: Repair) -> Iterator[Text]:
+    site = repair.site
+    owner = "" if whose(site) == "yours" else f"  {whose(site)}"
+    yield Text.assemble(display_position(site), (f"  {function_name(site.function)}{owner}", "dim"))
+    if site.source:
+        yield Text(site.source, style="cyan")
+    if repair.status is Status.APPLIED:
+        yield Text(repair.title)
+        moves = [*repair.notes] or (
+            [repair.reason] if repair.reason and repair.level is not Level.EXACT else []
+        )
+        for note in moves:
+            yield Text(f"moves: {note}", style="yellow")
+        yield Text(f"proof: {evidence_line(repair.evidence)}", style="dim")
+        return
+    word = "declined" if repair.status is Status.DECLINED else "tried, rejected"
+    yield Text(f"{word}: {repair.reason}")
+    if repair.next_step:
+        yield Text(f"you can: {repair.next_step}", style="green")
+
+
+def _totals(result: FixResult) -> Text:
+    before, after = len(result.before.trace.graphs), len(result.after.trace.graphs)
+    sites_before = sum(not site.intended for site in result.before.sites)
+    sites_after = sum(not site.intended for site in result.after.sites)
+    text = Text(f"{counted(before, 'graph')} → {after}", style="bold")
+    text.append(f" · {counted(sites_before, 'break')} → {sites_after}")
+    if not result.changes:
+        nothing = "nothing to mend" if not sites_before else "nothing changed"
+        return text.append(f" · {nothing}", style="bold")
+    verified = result.evidence.verified
+    text.append(" · ").append(
+        "verified" if verified else "NOT VERIFIED", "bold green" if verified else "bold red"
+    )
+    if verified:
+        text.append(f": {evidence_line(result.evidence)}", style="dim")
+    return text
+
+
+def _failed_checks(evidence: Evidence) -> Iterator[str]:
+    for check in evidence.checks:
+        if not check.passed:
+            word = "failed" if check.passed is False else "unverified"
+            yield f"{word}: {check.name}" + (f": {check.detail}" if check.detail else "")
+
+
+def _seconds(result: FixResult) -> Text:
+    stages = " · ".join(f"{stage} {seconds:.1f} s" for stage, seconds in result.seconds.items())
+    return Text(stages, style="dim")
