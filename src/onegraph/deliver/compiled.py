@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping
@@ -20,8 +21,7 @@ from onegraph.model import Call, FixResult, Level, Program
 from onegraph.rewrite.source import SourceUnavailable, code_of
 from onegraph.rewrite.swap import code_map
 from onegraph.rewrite.workspace import Workspace
-from onegraph.state import copy_call
-from onegraph.targets import TargetFailed
+from onegraph.state import copy_call, run_call
 from onegraph.torch_private import optimized, substitute
 
 Target = Callable[..., Any]
@@ -112,13 +112,13 @@ class _Mended:
     @substitute.not_compiled
     def call(self, broken: Exception, tried: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do a call that broke the graph: mend for its arguments, then make it."""
-        result = None
+        call, result = Call(args, kwargs), None
         with self.lock:
             if self.compiled is tried:  # else another thread has mended it meanwhile
+                if run_call(self.target, call).error is not None:
+                    return self.target(*args, **kwargs)  # it raises, compiled or not: let the user see that
                 try:
-                    result = self.mend(Call(args, kwargs))
-                except TargetFailed:  # the program raises on these arguments, compiled or not
-                    return self.target(*args, **kwargs)
+                    result = self.mend(call)
                 except SourceUnavailable as error:
                     return self.give_up(broken, (_without_source(self.target, error),), None, args, kwargs)
             compiled = self.compiled
@@ -155,13 +155,25 @@ class _Mended:
             raise broken
         if self.strict:
             raise GraphBreaksLeft(self.name, sites, result)
-        warnings.warn(description(self.name, sites), GraphBreaksLeftWarning, stacklevel=4)
+        warnings.warn(description(self.name, sites), GraphBreaksLeftWarning, stacklevel=_depth())
         self.compiled = self.build(whole=False)
         return self.compiled(*args, **kwargs)
 
 
 def _as_it_is(code: object) -> None:
     return None
+
+
+def _depth() -> int:
+    """``warnings.warn``'s stacklevel for the line of the user that made the call."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_machinery(frame.f_globals.get("__name__", "")):
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
+def _is_machinery(module: str) -> bool:
+    return module.startswith(("onegraph.", "torch."))
 
 
 def _without_source(target: Target, error: SourceUnavailable) -> Left:
