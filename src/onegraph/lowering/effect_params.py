@@ -1,0 +1,475 @@
+"""What a moved statement gets as parameters: decided by the values that its expressions really had.
+
+Three ways of evaluation, by where an expression stands:
+
+- EAGER: Python evaluates it whenever the statement runs. A tensor expression is evaluated in the graph and only
+  its result is passed.
+- TEST: a later operand of ``and``/``or``. In the graph only where that can't fail.
+- LAZY: the message of an assertion, the body of an ``if``. Evaluated in the op, from names passed as they are.
+
+What makes a Python value out of a tensor (``.item()``, ``int(t)``, ``not t``, ``t and u``) always stays in the op.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from onegraph.lowering import effect_names, effect_objects
+from onegraph.lowering.effect_scope import (
+    COMPREHENSIONS,
+    Scope,
+    free_names,
+    inner_names,
+    loads,
+    scope_of,
+    stores,
+)
+from onegraph.lowering.effect_tensors import METADATA_CALLS, Tensors
+from onegraph.rewrite import text as text_
+from onegraph.rewrite.request import UNDEFINED, Fact, Request
+
+# can't fail, whatever the values and the size of the tensor
+TOTAL_CALLS = frozenset(
+    (
+        "any",
+        "all",
+        "sum",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "abs",
+        "logical_not",
+        "logical_and",
+        "logical_or",
+        "count_nonzero",
+        "detach",
+        "float",
+        "double",
+        "long",
+        "int",
+        "bool",
+    )
+)
+TEXT_CALLS = frozenset(("str", "repr", "format", "ascii", "join", "format_map", "ljust", "rjust", "center"))
+SIZE_READERS = frozenset(("tuple", "list", "len", "max", "min", "sum", "sorted"))
+SCALARS = frozenset(("int", "float", "bool"))
+PLAIN = {
+    "str": "str",
+    "torch.dtype": "torch.dtype",
+    "torch.device": "torch.device",
+    "torch.Size": "list[int]",
+}
+
+
+class CannotMove(Exception):
+    """Why a statement can't become an op, and what the user can do."""
+
+    def __init__(self, reason: str, next_step: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.next_step = next_step
+
+
+class When(Enum):
+    """When the original program evaluates an expression; see the module's docstring."""
+
+    EAGER = 0
+    TEST = 1
+    LAZY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an op: its name and annotation there, the expression at the call."""
+
+    name: str
+    annotation: str
+    argument: str
+
+
+@dataclass(slots=True)
+class Split:
+    """How a statement is divided between the graph and the op."""
+
+    parameters: list[Parameter] = field(default_factory=list)
+    edits: list[tuple[ast.expr, str]] = field(
+        default_factory=list
+    )  # node of the statement, its text in the op
+    imports: list[str] = field(default_factory=list)  # import statements of the function that the op needs
+    shows_grad: bool = False  # a tensor that requires grad is passed: its text ends in grad_fn=...
+
+
+def annotation(facts: Sequence[Fact]) -> str | None:
+    """The annotation that fits all values; None where no op parameter can hold them."""
+    types = {"torch.Tensor" if fact.is_tensor else fact.type for fact in facts}
+    optional = " | None" if "NoneType" in types else ""
+    types -= {"NoneType"}
+    if not facts or UNDEFINED in types:
+        return None
+    if not types:
+        return "torch.Tensor | None"
+    if types <= SCALARS:
+        # a float may be a symbol that only the schema type Scalar takes
+        return (types.pop() if types in ({"int"}, {"bool"}) else "torch.types.Number") + optional
+    if len(types) > 1:
+        return None
+    only = types.pop()
+    plain = only if only == "torch.Tensor" else PLAIN.get(only)
+    return None if plain is None else plain + optional
+
+
+def split(
+    request: Request,
+    tree: ast.Module,
+    at: ast.stmt,
+    moved: ast.stmt,
+    tests: Mapping[ast.expr, bool],
+    force: Mapping[ast.expr, bool],
+) -> Split:
+    """Divide a statement ``moved``: the statement ``at`` itself, or one made of parts of it.
+
+    ``tests`` are the conditions that lead to its effects: forced where no input gets there. ``force``: outcomes of
+    conditions around the statement, forced from the start. Raises CannotMove.
+    """
+    return _Splitter(request, tree, at, moved, tests, force).run()
+
+
+class _Splitter:
+    def __init__(
+        self,
+        request: Request,
+        tree: ast.Module,
+        at: ast.stmt,
+        statement: ast.stmt,
+        tests: Mapping[ast.expr, bool],
+        force: Mapping[ast.expr, bool],
+    ) -> None:
+        self.request = request
+        self.tree = tree
+        self.statement = statement
+        self.force = dict(force) or None
+        self.scope: Scope = scope_of(tree, at)
+        self.temps = frozenset(stores(statement))
+        local = sorted((free_names(statement) & self.scope.names) - self.temps)
+        self.locals = request.facts.names(at, local, force=self.force) if local else {}
+        self.values = self._measure(tests)
+        self.tensors = Tensors(self.facts)
+        self.taken = set((free_names(statement) | self.temps) - self.scope.names) | self.temps
+        self.taken |= {n for n in local if annotation(self.locals.get(n, ()))}
+        self.split = Split()
+        self.by_dump: dict[str, Parameter] = {}
+        self.replaced: dict[int, str] = {}
+
+    def run(self) -> Split:
+        self._check_temps()
+        self._statement(self.statement, When.EAGER)
+        return self.split
+
+    # --- facts -------------------------------------------------------------------------------------------------
+
+    def _measure(self, tests: Mapping[ast.expr, bool]) -> dict[ast.expr, tuple[Fact, ...]]:
+        nodes = [
+            node
+            for node in expressions(self.statement)
+            if self._local(node)
+            and not isinstance(node, ast.JoinedStr | ast.FormattedValue | ast.Starred | ast.BoolOp)
+        ]
+        if not nodes:
+            return {}
+        found = dict(zip(nodes, self.request.facts.values(*nodes, force=self.force), strict=True))
+        missing = [node for node, facts in found.items() if not facts]
+        if missing and tests:
+            for force in _ways(tests):
+                for node, facts in zip(
+                    missing,
+                    self.request.facts.values(*missing, force={**force, **(self.force or {})}),
+                    strict=True,
+                ):
+                    found[node] = found[node] or facts
+        return found
+
+    def facts(self, node: ast.expr) -> tuple[Fact, ...]:
+        if isinstance(node, ast.Name):
+            return tuple(self.locals.get(node.id, ()))
+        return self.values.get(node, ())
+
+    # --- walk --------------------------------------------------------------------------------------------------
+
+    def _statement(self, node: ast.stmt, when: When) -> None:
+        match node:
+            case ast.If(test=test, body=then, orelse=otherwise):
+                self._expression(test, when)
+                for inner in then:
+                    self._statement(inner, When.LAZY)
+                for inner in otherwise:
+                    self._statement(inner, When.TEST if isinstance(inner, ast.If) else When.LAZY)
+            case ast.Assert(test=test, msg=message):
+                self._expression(test, when)
+                if message is not None:
+                    self._expression(message, When.LAZY)
+            case ast.Expr(value=value):
+                for expression, its in self._children(value, when):
+                    self._expression(expression, its)
+            case ast.Raise() | ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Pass():
+                for child in ast.iter_child_nodes(node):
+                    if isinstance(child, ast.expr):
+                        self._expression(child, when)
+            case _:
+                raise CannotMove(
+                    f"a {type(node).__name__.lower()} statement stands beside the effect",
+                    "Move the effect into a statement of its own",
+                )
+
+    def _expression(self, node: ast.expr, when: When) -> None:
+        if not self._local(node):
+            return
+        if self._passable(node, when):
+            self._pass(node)
+            return
+        replacement = effect_objects.module_level(self.request.text, self.tree, self.scope, node)
+        if replacement is not None:
+            self.split.edits.append((node, replacement.text))
+            self.split.imports += [i for i in replacement.imports if i not in self.split.imports]
+            return
+        if isinstance(node, ast.Name):
+            self._refuse(node)
+        for child, its in self._children(node, when):
+            self._expression(child, its)
+
+    def _children(self, node: ast.AST, when: When) -> Iterator[tuple[ast.expr, When]]:
+        """The expressions inside, and when each is evaluated."""
+        if isinstance(node, ast.BoolOp):
+            yield node.values[0], when
+            yield from ((value, max(when, When.TEST, key=_order)) for value in node.values[1:])
+            return
+        if isinstance(node, ast.IfExp):
+            yield node.test, when
+            yield from ((arm, When.LAZY) for arm in (node.body, node.orelse))
+            return
+        if isinstance(node, (ast.Lambda, *COMPREHENSIONS)):
+            when = When.LAZY
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                yield child, when
+            else:
+                yield from self._children(child, when)
+
+    def _local(self, node: ast.AST) -> bool:
+        """Whether the function's own names go into an expression."""
+        return bool(free_names(node) & self.scope.names - self.temps)
+
+    def _passable(self, node: ast.expr, when: When) -> bool:
+        if isinstance(
+            node, ast.JoinedStr | ast.FormattedValue | ast.BoolOp | ast.Starred | ast.IfExp | ast.NamedExpr
+        ):
+            return False
+        if free_names(node) & self.temps or self._inside_comprehension(node):
+            return False
+        kind = annotation(self.facts(node))
+        if kind is None or not self._where_it_says(node):
+            return False
+        if isinstance(node, ast.Call) and all(fact.type == "NoneType" for fact in self.facts(node)):
+            return False
+        if kind.startswith("str") and not self._plain_text(node):
+            return False
+        if not kind.startswith("torch.Tensor") and self.tensors.in_value(node):
+            return False
+        if isinstance(node, ast.Compare) and self._compares_shown_scalars(node):
+            return False
+        return when is When.EAGER or self._cannot_fail(node, when)
+
+    def _inside_comprehension(self, node: ast.expr) -> bool:
+        names = {name for inner in self._binders if node in inner[1] for name in inner[0]}
+        return bool({n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & names)
+
+    @property
+    def _binders(self) -> list[tuple[frozenset[str], set[ast.AST]]]:
+        return [
+            (inner_names(node), set(ast.walk(node)))
+            for node in ast.walk(self.statement)
+            if isinstance(node, (ast.Lambda, *COMPREHENSIONS))
+        ]
+
+    def _where_it_says(self, node: ast.expr) -> bool:
+        """Whether the position is true (in formatted strings Python 3.11 can be wrong)."""
+        try:
+            found = ast.parse(f"({text_.segment(self.request.text, node)}\n)", mode="eval").body
+        except (SyntaxError, IndexError):
+            return False
+        return ast.dump(found) == ast.dump(node)
+
+    def _plain_text(self, node: ast.expr) -> bool:
+        """Whether a str expression only reads a string (making one belongs into the op)."""
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            return name not in TEXT_CALLS
+        return isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
+
+    def _compares_shown_scalars(self, node: ast.Compare) -> bool:
+        """``n != want`` where the effect shows both: they are passed anyway."""
+        operands = [node.left, *node.comparators]
+        if any(fact.is_tensor and fact.shape != () for o in operands for fact in self.facts(o)):
+            return False
+        others = {
+            ast.dump(n)
+            for n in expressions(self.statement)
+            if n not in set(ast.walk(node)) and isinstance(n, ast.expr)
+        }
+        return all(not self._local(o) or ast.dump(o) in others for o in operands)
+
+    def _cannot_fail(self, node: ast.expr, when: When) -> bool:
+        match node:
+            case ast.Name() | ast.Constant():
+                return True
+            case ast.Attribute(value=inner):
+                return self._cannot_fail(inner, when)
+        described = self.tensors.described(node)
+        if described is not None:
+            return self._cannot_fail(described, when)
+        if when is When.LAZY:
+            return False
+        match node:
+            case ast.Call(func=ast.Attribute(value=inner, attr=name), args=[], keywords=[]):
+                return name in TOTAL_CALLS and self._cannot_fail(inner, when)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch"), attr=name), args=[inner], keywords=[]
+            ):
+                return name in TOTAL_CALLS and self._cannot_fail(inner, when)
+            case (
+                ast.Compare(left=left, comparators=[right])
+                | ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult(), right=right)
+            ):
+                wide = [o for o in (left, right) if any(f.shape for f in self.facts(o))]
+                return len(wide) < 2 and self._cannot_fail(left, when) and self._cannot_fail(right, when)
+            case ast.UnaryOp(op=ast.Invert() | ast.USub(), operand=inner):
+                return self._cannot_fail(inner, when)
+        return False
+
+    # --- results -----------------------------------------------------------------------------------------------
+
+    def _pass(self, node: ast.expr) -> None:
+        facts = self.facts(node)
+        kind = annotation(facts)
+        assert kind is not None
+        self.split.shows_grad |= any(fact.is_tensor and fact.requires_grad for fact in facts)
+        key = ast.dump(node)
+        known = self.by_dump.get(key)
+        if known is None or not self._repeatable(node):
+            name = node.id if isinstance(node, ast.Name) else self._new_name(node)
+            known = Parameter(name, kind, text_.segment(self.request.text, node))
+            self.by_dump[key] = known
+            self.split.parameters.append(known)
+        shown = known.name
+        if kind.startswith("list[int]") and not self._read_as_sequence(node):
+            shown = f"torch.Size({known.name})"
+        if shown != text_.segment(self.request.text, node):
+            self.split.edits.append((node, shown))
+
+    def _repeatable(self, node: ast.expr) -> bool:
+        """Whether evaluating an expression once stands for evaluating it twice."""
+        calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+        safe = (
+            TOTAL_CALLS
+            | METADATA_CALLS
+            | {"max", "min", "mean", "std", "var", "norm", "amax", "amin", "item"}
+        )
+        return all(isinstance(c.func, ast.Attribute) and c.func.attr in safe for c in calls)
+
+    def _read_as_sequence(self, node: ast.expr) -> bool:
+        for parent in ast.walk(self.statement):
+            if isinstance(parent, ast.Call) and node in parent.args:
+                return isinstance(parent.func, ast.Name) and parent.func.id in SIZE_READERS
+            if isinstance(parent, ast.Subscript) and parent.value is node:
+                return not isinstance(parent.slice, ast.Slice)
+        return False
+
+    def _new_name(self, node: ast.expr) -> str:
+        base = effect_names.of_value(node, self.scope.names)
+        name, count = base, 2
+        while name in self.taken:
+            name, count = f"{base}_{count}", count + 1
+        self.taken.add(name)
+        return name
+
+    def _check_temps(self) -> None:
+        function = self.scope.function
+        if not self.temps or function is None:
+            return
+        inside = set(ast.walk(self.statement))
+        used = {n.id for n in loads(function) if n not in inside} & self.temps
+        first: dict[str, ast.Name] = {}
+        for node in expressions(self.statement, every=True):
+            if isinstance(node, ast.Name) and node.id in self.temps:
+                first.setdefault(node.id, node)
+        if used and not _always_raises(self.statement):
+            raise CannotMove(
+                f"{', '.join(sorted(used))} is set beside the effect and used after it",
+                "Set it before the effect, in a statement of its own",
+            )
+        for name, node in first.items():
+            # the value of an assignment comes behind its target in the tree, before it in time
+            if isinstance(node.ctx, ast.Load) or _reads_itself(self.statement, name):
+                raise CannotMove(
+                    f"{name} is changed beside the effect", "Use a new name for the changed value"
+                )
+
+    def _refuse(self, node: ast.Name) -> None:
+        facts = self.locals.get(node.id, ())
+        types = sorted({fact.type for fact in facts} - {UNDEFINED})
+        if not facts:
+            reason = f"no input reaches this statement, so what {node.id} holds is not known"
+            step = "Give inputs that reach it"
+        elif any(fact.type == UNDEFINED for fact in facts):
+            reason, step = f"{node.id} is not always set here", f"Set {node.id} before the condition"
+        else:
+            reason = f"{node.id} is a {' or a '.join(types)}, which an op can't take as a parameter"
+            step = f"Put what is needed of {node.id} (a tensor, a number, a string) into a variable first"
+        raise CannotMove(reason, step)
+
+
+def _order(when: When) -> int:
+    return when.value
+
+
+def expressions(node: ast.AST, every: bool = False) -> Iterator[ast.expr]:
+    """The expressions that are read, in source order, without the insides of lambdas and comprehensions."""
+    if isinstance(node, ast.expr) and (every or isinstance(getattr(node, "ctx", ast.Load()), ast.Load)):
+        yield node
+    if isinstance(node, (ast.Lambda, *COMPREHENSIONS)) and not every:
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from expressions(child, every)
+
+
+def _ways(tests: Mapping[ast.expr, bool]) -> Iterator[dict[ast.expr, bool]]:
+    """Outcomes that lead into each arm of a chain: the first true; the first false and the second true; ..."""
+    nodes = list(tests)
+    for count in range(len(nodes)):
+        yield {**dict.fromkeys(nodes[:count], False), nodes[count]: tests[nodes[count]]}
+    if len(nodes) > 1:
+        yield dict(tests)
+
+
+def _always_raises(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Raise():
+            return True
+        case ast.If(body=then, orelse=otherwise):
+            return _always_raises(then[-1]) and (not otherwise or _always_raises(otherwise[-1]))
+    return False
+
+
+def _reads_itself(statement: ast.stmt, name: str) -> bool:
+    return any(
+        isinstance(node, ast.Assign | ast.AugAssign)
+        and name in stores(node)
+        and (isinstance(node, ast.AugAssign) or name in free_names(node.value))
+        and not any(
+            isinstance(before, ast.Assign) and name in stores(before) and before.lineno < node.lineno
+            for before in ast.walk(statement)
+        )
+        for node in ast.walk(statement)
+    )

@@ -1,0 +1,155 @@
+"""A host effect becomes an ordered op: the statement keeps its text, its place and its order, and the graph stays whole.
+
+``move_to_op`` is the one entrance: it takes a statement (or the leading arms of an ``if`` chain), makes it the body
+of a function under ``@_ordered_op``, and leaves a call. Called outside the compiler the function runs directly, so
+that nothing changes in eager mode: same text, same exception, any argument types. Inside a graph it is one op whose
+parameters are the tensors and Python values that the statement reads.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from onegraph.lowering import effect_names, effect_text
+from onegraph.lowering.effect_params import CannotMove, Split, split
+from onegraph.lowering.effect_scope import scope_of
+from onegraph.rewrite import text as text_
+from onegraph.rewrite.request import Request
+
+HELPER = "_ordered_op"
+_HELPER_TEXT = '''\
+def {helper}(effect):
+    """Run a host effect in program order: a plain call in eager mode, one op inside a compiled graph."""
+    from torch._library.effects import EffectType
+
+    namespace, name = __name__.replace(".", "_"), effect.__name__
+    while hasattr(getattr({torch}.ops, namespace), name):  # the module was loaded before
+        name += "_"
+    op = {torch}.library.custom_op(
+        f"{{namespace}}::{{name}}", effect, mutates_args=(), tags=({torch}.Tag.cudagraph_unsafe,)
+    )
+    op.register_fake(lambda *args: None)
+    op.register_effect(EffectType.ORDERED)  # or the compiler drops it: nothing uses its result
+
+    def call(*args):
+        return op(*args) if {torch}.compiler.is_compiling() else effect(*args)
+
+    return call
+'''
+GRAD_NOTE = "inside the compiled program a tensor that requires grad is shown without its grad_fn=<...>"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A file with one statement moved into an op."""
+
+    text: str  # the whole file
+    name: str  # of the op
+    functions: tuple[str, ...]  # qualified names of the functions that changed
+    shows_grad: bool  # the op gets a tensor that requires grad
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What to move.
+
+    ``statement``: the statement. Of an ``if`` chain the first ``arms`` arms move (None: all, with the ``else``), and
+    the first ``outside`` conjuncts of its test stay in Python, in front of the call.
+    ``verb``: what the op does ("print", "log", "warn", "check"); ``says``: literals that it may be named after.
+    ``keep_eager``: outside the compiler the statement itself runs, not the op's function.
+    ``force``: outcomes of conditions around the statement that must be forced for it to run on the recorded inputs.
+    """
+
+    statement: ast.stmt
+    verb: str
+    says: Sequence[str] = ()
+    arms: int | None = None
+    outside: int = 0
+    keep_eager: bool = False
+    force: Mapping[ast.expr, bool] = field(default_factory=dict)
+
+
+def move_to_op(request: Request, effect: Effect) -> Moved:
+    """The current text with a statement moved into an ordered op. Raises CannotMove."""
+    text = request.text
+    tree = text_.parse(text)
+    scope = scope_of(tree, effect.statement)
+    if scope.function is None:
+        raise CannotMove("it stands at module level", "Move it into a function")
+    part = effect_text.part_of(text, effect.statement, effect.arms, effect.outside)
+    parts = split(request, tree, effect.statement, part.node, part.tests, effect.force)
+    _, torch = text_.ensure_torch_import(text)
+    name = text_.unused_name(
+        tree, effect_names.of_effect(effect.verb, list(effect.says), scope.function.name)
+    )
+    helper = _helper(text, torch)
+
+    block = _definition(text, name, helper.name, torch, part, parts)
+    call = f"{name}({', '.join(p.argument for p in parts.parameters)})"
+    changed = effect_text.with_call(text, part, call, f"{torch}.compiler" if effect.keep_eager else "")
+    changed = _with_definition(changed, effect.statement.lineno, helper, block)
+    changed, _ = text_.ensure_torch_import(changed)
+    return Moved(changed, name, (_qualified(tree, scope.function),), parts.shows_grad)
+
+
+def _qualified(tree: ast.Module, function: ast.AST) -> str:
+    return next(name for name, node in text_.functions(tree) if node is function)
+
+
+def _definition(text: str, name: str, helper: str, torch: str, part: effect_text.Part, parts: Split) -> str:
+    """The op: decorator, signature, imports of the function that it needs, the statement."""
+    unit = text_.indent_unit(text)
+    parameters = [f"{p.name}: {p.annotation.replace('torch.', torch + '.')}" for p in parts.parameters]
+    head = f"def {name}({', '.join(parameters)}) -> None:"
+    if len(head) > text_.WIDTH:
+        head = f"def {name}(\n" + "".join(f"{unit}{p},\n" for p in parameters) + ") -> None:"
+    imports = "".join(f"{unit}{line}\n" for line in parts.imports)
+    return f"@{helper}\n{head}\n{imports}{effect_text.body(text, part, parts.edits, unit)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Helper:
+    name: str
+    text: str
+    line: int | None  # where the file already defines it
+
+
+def _helper(text: str, torch: str) -> _Helper:
+    """The file's own ``_ordered_op`` where an earlier repair left one, else a new one."""
+    tree = text_.parse(text)
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name.startswith(HELPER):
+            code = _HELPER_TEXT.format(helper=statement.name, torch=torch)
+            if ast.dump(statement) == ast.dump(ast.parse(code).body[0]):
+                return _Helper(statement.name, code, statement.lineno)
+    name = text_.unused_name(tree, HELPER)
+    return _Helper(name, _HELPER_TEXT.format(helper=name, torch=torch), None)
+
+
+def _with_definition(text: str, line: int, helper: _Helper, block: str) -> str:
+    """The op before the top-level statement that uses it; its helper above, behind the imports."""
+    if helper.line is not None:
+        target = next(
+            s for s in text_.parse(text).body if text_.first_line(s) <= line <= text_.position(s)[2]
+        )
+        if helper.line < text_.first_line(target):
+            return text_.insert_before_toplevel(text, line, block)
+        return _behind(text, helper.name, block)
+    changed = text_.insert_after_imports(text_.insert_before_toplevel(text, line, block), helper.text)
+    defined = [s.name for s in text_.parse(changed).body if isinstance(s, ast.FunctionDef)]
+    name = ast.parse(block).body[0]
+    assert isinstance(name, ast.FunctionDef)
+    if defined.index(helper.name) < defined.index(name.name):
+        return changed
+    return text_.insert_before_toplevel(text, line, f"{helper.text}\n\n{block}")
+
+
+def _behind(text: str, helper: str, block: str) -> str:
+    """The op right behind its helper: the function that uses it stands further up."""
+    statements = text_.parse(text).body
+    at = next(i for i, s in enumerate(statements) if isinstance(s, ast.FunctionDef) and s.name == helper)
+    if at + 1 < len(statements):
+        return text_.insert_before_toplevel(text, text_.first_line(statements[at + 1]), block)
+    return text.rstrip("\r\n") + text_.newline(text) * 3 + block
