@@ -53,7 +53,7 @@ def site_frame(break_: Break) -> Frame:
 def own_words(break_: Break) -> str:
     """Dynamo's explanation, its first sentence."""
     words = " ".join((break_.explanation or break_.gb_type or break_.message).split())
-    return re.split(r"(?<=\w\w[.)])\s(?=[A-Z])", words, maxsplit=1)[0]
+    return re.split(r"(?<=\w\w\.|.\)\.)\s(?=[A-Z])", words, maxsplit=1)[0]
 
 
 def _site(

@@ -201,10 +201,8 @@ def _recompiles(findings: Findings) -> Text:
         rows[f"{function_name(recompile.function)}  {place}: {why}{because}"] += 1
     lines = [row + (f"  {times}×" if times > 1 else "") for row, times in rows.items()]
     more = len(lines) - _RECOMPILES_SHOWN
-    shown = lines[:_RECOMPILES_SHOWN] + (
-        [f"and {more} more; all are in --output-format json"] if more > 0 else []
-    )
-    return _block("recompiled", shown)
+    rest = [f"and {more} more; all are in --output-format json"] if more > 0 else []
+    return _block("recompiled", lines[:_RECOMPILES_SHOWN] + rest)
 
 
 def plain_reason(reason: str) -> str:

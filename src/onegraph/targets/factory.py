@@ -198,6 +198,7 @@ def _import(name: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
+    importlib.invalidate_caches()  # files may be newer than what the import system has seen of the folder
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
