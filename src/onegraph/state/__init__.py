@@ -1,6 +1,6 @@
 """State: what a run can change, put back afterwards; and one run with everything about it recorded."""
 
-from onegraph.state.copying import copy_call, freeze
+from onegraph.state.copying import copy_call, freeze, map_tensors
 from onegraph.state.observation import Logged, Observation, Raised, Warned
 from onegraph.state.run import run_call, seed_all
 from onegraph.state.walk import children, tensors_in
@@ -16,6 +16,7 @@ __all__ = [
     "children",
     "copy_call",
     "freeze",
+    "map_tensors",
     "preserved",
     "run_call",
     "seed_all",

@@ -42,6 +42,15 @@ def copy_call(call: Call) -> Call:
     )
 
 
+def map_tensors(call: Call, change: Callable[[torch.Tensor], torch.Tensor]) -> Call:
+    """A copy of the call with every tensor replaced by ``change(tensor)``."""
+    copier = _Mapper(change)
+    return Call(
+        tuple(copier.copy(value) for value in call.args),
+        {name: copier.copy(value) for name, value in call.kwargs.items()},
+    )
+
+
 def freeze(value: Any) -> Any:
     """A picture of a result: tensors detached and cloned (``requires_grad`` still tells), containers
     copied.
@@ -155,6 +164,15 @@ class Copier:
                 if isinstance(member, types.MemberDescriptorType) and hasattr(value, name):
                     object.__setattr__(made, name, self.copy(getattr(value, name)))
         return made
+
+
+class _Mapper(Copier):
+    def __init__(self, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self._change = change
+
+    def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
+        return self._change(tensor)
 
 
 def _empty(kind: Any) -> Any:

@@ -57,6 +57,7 @@ class Reach:
         self.generators: list[tuple[Any, str]] = []
         self.arrays: list[tuple[Any, str]] = []
         self.lru_caches: list[Any] = []
+        self.modules: list[torch.nn.Module] = []
         self._seen: dict[int, Any] = {}  # also keeps the objects alive, so that an id is never used twice
         self._names: set[str] = set()
         self._namespaces: dict[
@@ -136,6 +137,7 @@ class Reach:
             self._push(item, f"{path}{{{type(item).__name__}}}")
 
     def _module(self, value: torch.nn.Module, path: str) -> None:
+        self.modules.append(value)
         namespace = value.__dict__
         self.containers.append((namespace, path))
         self._seen[id(namespace)] = namespace

@@ -118,10 +118,14 @@ def _gradients(
     """Of a fixed weighted sum, so that no two elements can stand in for each other."""
     if not leaves:
         return {}, None
+    output, call, changed = results
     terms = [
         (path, tensor)
-        for path, tensor in tensors_in(results, "")
-        if tensor.requires_grad and not tensor.is_leaf and tensor.numel()
+        for path, tensor in (
+            *tensors_in(output, "output"),
+            *((path, tensor) for path, tensor in tensors_in((call, changed), "") if not tensor.is_leaf),
+        )
+        if tensor.requires_grad and tensor.numel()
     ]
     if not terms:
         return dict.fromkeys(leaves), None

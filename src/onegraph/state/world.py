@@ -36,6 +36,7 @@ class World:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.modules: tuple[torch.nn.Module, ...] = ()
         self._saved: list[Saved] | None = None
         self._tensors: list[SavedTensor] = []
         self._storages: list[SavedStorage] = []
@@ -46,6 +47,7 @@ class World:
         it).
         """
         reach = Reach(self.program)
+        self.modules = tuple(reach.modules)
         self._storages, self._tensors = save_tensors(reach.tensors)
         self._caches = [SavedCache(cache) for cache in reach.lru_caches]
         self._saved = [

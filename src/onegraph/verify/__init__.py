@@ -1,0 +1,7 @@
+"""The judge: is the mended program the same program?"""
+
+from onegraph.verify.compare import Comparison, compare
+from onegraph.verify.uncompiled import uncompiled
+from onegraph.verify.values import Difference
+
+__all__ = ["Comparison", "Difference", "compare", "uncompiled"]

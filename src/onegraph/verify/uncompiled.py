@@ -1,0 +1,171 @@
+"""The text after a repair against the text before it, both uncompiled, bit for bit: milliseconds, and most
+faults show.
+
+Every recorded call and variation runs in both texts. Then every condition of the repair is forced to the
+outcome that no input gave it, in both texts: arms that no input reaches are compared too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from onegraph.model import Check, Evidence, Level, Predicate, Program
+from onegraph.rewrite.swap import SwapError, swapped
+from onegraph.rewrite.workspace import Workspace
+from onegraph.state import Observation, World
+from onegraph.verify.compare import compare
+from onegraph.verify.forcing import NAME, Condition, Forcing, Instrument, conditions
+from onegraph.verify.ledger import Ledger
+from onegraph.verify.variations import Variation, recorded, variations
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One planned run: a way to call, and what conditions are forced to."""
+
+    variation: Variation
+    outcomes: tuple[tuple[int, bool], ...] = ()
+
+    def name(self, known: Sequence[Condition]) -> str:
+        forced = [f"{known[number]} forced to {outcome}" for number, outcome in self.outcomes]
+        return ", ".join([self.variation.name, *forced])
+
+
+@dataclass(slots=True)
+class Before:
+    """What the text before did: the runs that count, in order, and which arms they reached."""
+
+    runs: dict[Run, Observation] = field(default_factory=dict)
+    by_input: dict[int, set[bool]] = field(default_factory=dict)
+    by_force: dict[int, set[bool]] = field(default_factory=dict)
+    found: set[int] = field(default_factory=set)
+
+
+def uncompiled(
+    program: Program,
+    before: Workspace,
+    after: Workspace,
+    predicates: Iterable[Predicate] = (),
+    *,
+    level: Level = Level.RELAXED,
+) -> Evidence:
+    """Compare two texts of ``program``, uncompiled.
+
+    ``level`` is what may differ: at "exact" nothing; at "relaxed" aliasing, strides, a zero gradient for
+    None, and the grad_fn of a printed tensor; at "lossy" words that are dropped too. Nothing of the program's
+    state moves.
+    """
+    start = time.perf_counter()
+    ledger, checks = compare_texts(program, before, after, conditions(predicates), level)
+    return Evidence(
+        checks=(*ledger.checks(), *checks),
+        inputs=ledger.runs,
+        max_abs=ledger.max_abs,
+        max_rel=ledger.max_rel,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def compare_texts(
+    program: Program, before: Workspace, after: Workspace, known: tuple[Condition, ...], level: Level
+) -> tuple[Ledger, tuple[Check, ...]]:
+    """The ledger of all runs, and the checks that are about the whole: the swap, the arms."""
+    world = World(program)
+    world.snapshot()
+    ledger = Ledger("uncompiled", level)
+    try:
+        paths = {change.path for text in (before, after) for change in text.changes()} if known else set()
+        seen = _run_before(program, before, paths, known, world, ledger)
+        with _instrumented(after, paths, known, after=True) as (forcing, found):
+            for run, expected in seen.runs.items():
+                forcing.start(dict(run.outcomes))
+                actual = run.variation.run(program.target, world)
+                ledger.add(run.name(known), compare(expected, actual, exact=True))
+    except (SwapError, SyntaxError) as error:
+        return ledger, (Check("uncompiled: swap", False, f"the mended text can't run: {error}"),)
+    finally:
+        world.restore()
+    return ledger, tuple(_arms(known, seen, found))
+
+
+def _run_before(
+    program: Program,
+    text: Workspace,
+    paths: Iterable[str],
+    known: tuple[Condition, ...],
+    world: World,
+    ledger: Ledger,
+) -> Before:
+    seen = Before()
+    calls, varied = recorded(program), variations(program, world)
+    with _instrumented(text, paths, known, after=False) as (forcing, found):
+        for variation in (*calls, *varied):
+            observed = _observe(Run(variation), program, world, forcing)
+            if variation.resized and observed.error is not None:
+                continue
+            seen.runs[Run(variation)] = observed
+            for number, outcomes in forcing.seen.items():
+                seen.by_input.setdefault(number, set()).update(outcomes)
+        for variation in calls:
+            again = _observe(Run(variation), program, world, forcing)
+            ledger.unstable(compare(seen.runs[Run(variation)], again, exact=True))
+        for variation in (*(v for v in varied if v.gradients), *calls):
+            _force(variation, program, world, forcing, seen, len(known))
+        seen.found = found
+    return seen
+
+
+def _observe(run: Run, program: Program, world: World, forcing: Forcing) -> Observation:
+    forcing.start(dict(run.outcomes))
+    return run.variation.run(program.target, world)
+
+
+def _force(
+    variation: Variation, program: Program, world: World, forcing: Forcing, seen: Before, count: int
+) -> None:
+    """Force every condition both ways; one in an arm not taken is reached by forcing the others."""
+    for number, outcome in itertools.product(range(count), (True, False)):
+        others = [other for other in range(count) if other != number]
+        for rest in ({}, dict.fromkeys(others, True), dict.fromkeys(others, False)):
+            run = Run(variation, tuple(sorted({**rest, number: outcome}.items())))
+            observed = seen.runs.get(run) or _observe(run, program, world, forcing)
+            if run in seen.runs or number in forcing.seen:
+                seen.runs[run] = observed
+                seen.by_force.setdefault(number, set()).add(outcome)
+                break
+
+
+def _arms(known: Sequence[Condition], seen: Before, found_after: set[int]) -> Iterator[Check]:
+    """Which arms ran, by inputs or by force only."""
+    for number, condition in enumerate(known):
+        name = f"both arms: {condition}"
+        if number not in seen.found or number not in found_after:
+            where = "before" if number not in seen.found else "after"
+            yield Check(name, None, f"the condition was not found in the text {where} the repair")
+            continue
+        real, forced = seen.by_input.get(number, set()), seen.by_force.get(number, set())
+        if real | forced != {True, False}:
+            yield Check(name, None, "no input and no forced condition leads here")
+            continue
+        words = [f"{arm} {'by inputs' if arm in real else 'by force only'}" for arm in (True, False)]
+        yield Check(name, True, ", ".join(words))
+
+
+@contextmanager
+def _instrumented(
+    text: Workspace, paths: Iterable[str], known: tuple[Condition, ...], *, after: bool
+) -> Iterator[tuple[Forcing, set[int]]]:
+    """Run a text with its conditions under our hand."""
+    forcing = Forcing()
+    instrument = Instrument(known, after=after)
+    with swapped(text, instrument=dict.fromkeys(paths, instrument), inject={NAME: forcing}, reset=False):
+        yield forcing, instrument.found
+
+
+def arms_by_force_only(checks: Iterable[Check]) -> Mapping[str, str]:
+    """The checks of conditions that no input gave both outcomes, by name."""
+    return {check.name: check.detail for check in checks if "by force only" in check.detail}
