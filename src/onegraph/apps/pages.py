@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib import metadata
 
 import click
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.text import Text
@@ -18,11 +18,12 @@ from rich.text import Text
 import onegraph
 from onegraph.kinds import families, registry
 from onegraph.kinds.base import Example, Kind
+from onegraph.report.text import Page
 from onegraph.torch_private import registry as torch_registry
 from onegraph.torch_private import version
 
 
-def page(topic: str) -> RenderableType:
+def page(topic: str) -> Page:
     """The page of a kind, or of one of torch's GB ids. Raises click.BadParameter for anything else."""
     if topic.lower() in registry.names():
         return kind_page(registry.get(topic.lower()))
@@ -34,7 +35,7 @@ def page(topic: str) -> RenderableType:
     raise click.BadParameter(f"no kind {topic!r}. {hint}Kinds: {', '.join(registry.names())}; or a GB id.")
 
 
-def kind_page(kind: Kind) -> RenderableType:
+def kind_page(kind: Kind) -> Page:
     """The docstring of a kind, and its examples as diffs."""
     heading = Text.assemble((kind.NAME, "bold"), f"  {kind.TITLE}")
     ids = Text(f"torch's ids: {', '.join(kind.GB_IDS)}", style="dim") if kind.GB_IDS else Text()
@@ -49,10 +50,10 @@ def kind_page(kind: Kind) -> RenderableType:
     if kind.UNTOUCHED:
         parts += [Text(), Text("Left alone", style="bold")]
         parts += [Padding(Text(line), (0, 0, 0, 2)) for line in _untouched(kind)]
-    return Group(*parts)
+    return parts
 
 
-def gb_page(gb_id: str) -> RenderableType:
+def gb_page(gb_id: str) -> Page:
     """What torch says about an id, what it means, and which kinds mend it."""
     entry = torch_registry.entries().get(gb_id)
     if entry is None:
@@ -72,7 +73,7 @@ def gb_page(gb_id: str) -> RenderableType:
         parts += [Text.assemble(("onegraph mends it: ", "bold green"), fixes)]
     parts += [Text(), Text("In torch's words", style="bold"), Padding(Text(entry.explanation), (0, 0, 0, 2))]
     parts += [Padding(Text(f"- {hint}"), (0, 0, 0, 2)) for hint in entry.hints]
-    return Group(*parts)
+    return parts
 
 
 def environment() -> str:

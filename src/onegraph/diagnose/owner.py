@@ -10,7 +10,7 @@ from functools import cache
 from importlib import metadata, util
 from pathlib import Path
 
-from onegraph.model import Owner
+from onegraph.model import MENDED, Owner
 
 
 @cache
@@ -19,6 +19,7 @@ def owner_of(file: str) -> tuple[Owner, str]:
 
     Code without a file (``<stdin>``, ``<string>``) and everything outside the installation is the user's.
     """
+    file = file.removeprefix(MENDED)
     if file.startswith("<frozen "):
         return Owner.STDLIB, ""
     if file.startswith("<"):
@@ -35,6 +36,7 @@ def owner_of(file: str) -> tuple[Owner, str]:
 
 def display_path(file: str) -> str:
     """A short path for people: from the current folder, or inside the packages folder for a dependency."""
+    file = file.removeprefix(MENDED)
     if file.startswith("<"):
         return file
     path = Path(os.path.abspath(file))  # noqa: PTH100

@@ -6,18 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from importlib import metadata
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from onegraph.diagnose import owner_of
 from onegraph.model import Evidence, FixResult, Level, Owner, Repair, Status
-from onegraph.report.text import counted, display_position, following, function_name, whose
+from onegraph.report.text import Page, Patch, counted, display_position, following, function_name, whose
 
 
-def fix_text(result: FixResult, target: str, diff: str, *, next_step: str | None = None) -> RenderableType:
+def fix_text(result: FixResult, target: str, diff: str, *, next_step: str | None = None) -> Page:
     """The whole report of ``onegraph fix``. ``diff`` is shown as it is: the output is still a patch."""
     parts: list[RenderableType] = [_head(target)]
     applied = [repair for repair in result.repairs if repair.status is Status.APPLIED]
@@ -27,11 +26,11 @@ def fix_text(result: FixResult, target: str, diff: str, *, next_step: str | None
     if others:
         parts += [Text(), _table("not mended", others)]
     if diff:
-        parts += [Text(), Syntax(diff.rstrip("\n"), "diff", background_color="default", word_wrap=False)]
+        parts += [Text(), Patch(diff)]
     parts += [Text(), _totals(result)]
     parts += [Padding(Text(line), (0, 0, 0, 2)) for line in _failed_checks(result.evidence)]
     parts += [_seconds(result), following(next_step or usual_next(result, target))]
-    return Group(*parts)
+    return parts
 
 
 def usual_next(result: FixResult, target: str) -> str:

@@ -254,3 +254,7 @@ def write_schema() -> str:
     import json
 
     return json.dumps(schema(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    print(write_schema(), end="")

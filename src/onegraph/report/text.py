@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
+from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
@@ -21,32 +22,46 @@ WIDTH = 100
 _RECOMPILES_SHOWN = 8
 
 
-def to_text(renderable: RenderableType) -> str:
-    """What a piped program would get."""
+class Patch(str):
+    """A part of a page that is written exactly as it is: neither wrapped nor stripped."""
+
+
+Page = Sequence[RenderableType]
+
+
+def to_text(page: Page) -> str:
+    """What a pipe gets: plain, 100 columns wide, no blanks at the ends of lines; patches as they are."""
+    return "".join(part if isinstance(part, Patch) else _plain(part) for part in page)
+
+
+def show(page: Page) -> None:
+    """Print to stdout: in colour and as wide as the terminal there, else as ``to_text``."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.file.write(to_text(page))
+        return
+    for part in page:
+        if isinstance(part, Patch):
+            coloured = Syntax("", "diff", background_color="default").highlight(part)
+            console.print(coloured, soft_wrap=True, end="")
+        else:
+            console.print(part)
+
+
+def _plain(part: RenderableType) -> str:
     out = io.StringIO()
-    Console(file=out, highlight=False, width=WIDTH, color_system=None).print(renderable)
+    Console(file=out, highlight=False, width=WIDTH, color_system=None).print(part)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
-def show(renderable: RenderableType) -> None:
-    """Print to stdout: in colour and as wide as the terminal there, else plain and 100 columns wide."""
-    on_stdout = Console(highlight=False)
-    if on_stdout.is_terminal:
-        on_stdout.print(renderable)
-    else:
-        on_stdout.file.write(to_text(renderable))
-
-
-def run_text(
-    findings: Findings, target: str, *, verb: str = "run", next_step: str | None = None
-) -> RenderableType:
+def run_text(findings: Findings, target: str, *, verb: str = "run", next_step: str | None = None) -> Page:
     """The whole report of ``onegraph run``; ``next_step`` replaces the usual next command."""
     parts: list[RenderableType] = [head(findings, target, verb)]
     if findings.sites:
         parts += [Text(), sites_table(findings.sites)]
     parts += [Padding(block, (1, 0, 0, 0)) for block in notices(findings)]
     parts += [Text(), following(next_step or usual_next(findings, target))]
-    return Group(*parts)
+    return parts
 
 
 def head(findings: Findings, target: str, verb: str) -> Text:
@@ -206,7 +221,7 @@ def _recompiles(findings: Findings) -> Text:
 
 
 def plain_reason(reason: str) -> str:
-    """A failed guard without Dynamo's numbering and source notes: ``tensor 'x' size mismatch ...``, ``n == 3``."""
+    """A failed guard without Dynamo's numbering and source notes: ``n == 3``."""
     reason = re.sub(r"^\s*\d+/\d+:\s*", "", reason)
     reason = reason.split("User stack trace:")[0].split("  # ")[0].split(" # ")[0]
     reason = re.sub(r"___stack\d+", "the value handed over", reason)
@@ -220,9 +235,9 @@ def _block(title: str, lines: Iterable[str]) -> Text:
     return text
 
 
-def nothing_compiled(target: str, trace: Trace, why: str, step: str) -> RenderableType:
+def nothing_compiled(target: str, trace: Trace, why: str, step: str) -> Page:
     """Exit code 5: a report that must not look like a pass."""
-    return Group(
+    return (
         Text.assemble(("onegraph", "bold"), (f" · {target} · {trace.seconds:.1f} s", "dim")),
         Text("nothing was compiled", style="bold red"),
         Text(why),
