@@ -15,6 +15,8 @@ from enum import StrEnum
 from types import CodeType
 from typing import Any
 
+MENDED = "<onegraph>"  # code compiled from a mended text has this before its real path as its file name
+
 
 class Level(StrEnum):
     """What a repair may change; see docs/levels.md. Ordered: exact, relaxed, lossy."""

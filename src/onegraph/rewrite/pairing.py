@@ -12,10 +12,9 @@ from functools import lru_cache
 from types import CodeType
 from typing import Literal
 
-from onegraph.model import FileChange
+from onegraph.model import MENDED, FileChange
 from onegraph.rewrite import source, text
 
-PREFIX = "<onegraph>"  # file name of code that has the lines of the current text: "<onegraph>/real/path.py"
 Lines = Literal["current", "user"]
 CodePair = tuple[CodeType, CodeType]  # as loaded, and of the mended text
 Instrument = Callable[[ast.Module], ast.Module]
@@ -57,12 +56,12 @@ class Pairs:
 
 def virtual_path(path: str) -> str:
     """The file name under which the current text of a file is compiled."""
-    return PREFIX + path
+    return MENDED + path
 
 
 def real_path(name: str) -> str:
     """The path behind a file name that :func:`virtual_path` made; any other name unchanged."""
-    return name.removeprefix(PREFIX)
+    return name.removeprefix(MENDED)
 
 
 def pair(change: FileChange, lines: Lines, instrument: Instrument | None = None) -> Pairs:

@@ -1,0 +1,363 @@
+"""Observe, propose, try, observe again: until every site is mended or says why not; then verify the whole.
+
+Each round takes the sites of the last observation. A site in the user's own lines becomes a job. A site
+in lines that a repair wrote is either another site that the repair moved (a job of its own), or shows
+that the repair did not help: then its next candidate takes its place, and the jobs behind it are done
+again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from onegraph import state
+from onegraph.mend.jobs import LEVELS, Bench, Job, Repairs, Step, Trial
+from onegraph.model import (
+    Evidence,
+    Findings,
+    FixResult,
+    Level,
+    Predicate,
+    Program,
+    Repair,
+    Site,
+    Span,
+    Status,
+    Trace,
+)
+from onegraph.rewrite.swap import real_path, swapped
+from onegraph.rewrite.workspace import Workspace
+from onegraph.torch_private import dynamo
+
+T = TypeVar("T")
+
+MAX_ROUNDS = 24
+RECOUNT = "recount"  # checks of this name count graph breaks: they lead to another round, not to a rejection
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The stages that the loop calls. ``observe`` runs in the user's own mode, ``residual`` with
+    everything captured that torch can capture (what ``fullgraph=True`` has to get through)."""
+
+    observe: Callable[[Program], Trace]
+    residual: Callable[[Program], Trace]
+    diagnose: Callable[[Trace], Findings]
+    repairs: Repairs
+    trial: Trial
+    whole: Callable[[Program, Workspace, tuple[Predicate, ...], Level], Evidence]
+
+
+def mend(
+    program: Program,
+    findings: Findings,
+    *,
+    tools: Tools,
+    level: Level = Level.RELAXED,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+) -> FixResult:
+    """Mend the sites in ``findings`` (and those that show up behind them) up to ``level``.
+
+    ``select`` and ``ignore`` are names of kinds. Everything that is not mended has a Repair that says
+    why, and what the user can do. The program's state is as before afterwards."""
+    bench = Bench(program, tools.repairs, tools.trial, level, select, ignore)
+    with state.preserved(program):  # held, so that the many short snapshots inside share its copies
+        return _Loop(program, findings, tools, bench).run()
+
+
+@dataclass(slots=True)
+class _Loop:
+    program: Program
+    before: Findings
+    tools: Tools
+    bench: Bench
+    jobs: list[Job] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    made: int = 0  # jobs so far
+    seen: dict[str, Findings] = field(default_factory=dict)  # mode -> findings in the current workspace
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def run(self) -> FixResult:
+        self._take(self.before.sites)
+        evidence = Evidence()
+        for _ in range(MAX_ROUNDS):
+            self._build()
+            if not self._settled():
+                continue
+            evidence = self._timed("verify", self._verify)
+            failed = {check.name for check in evidence.checks if check.passed is False}
+            if not failed or not self._applied():
+                break
+            counts = {name for name in failed if name.startswith(RECOUNT)}
+            if counts and self._advance("residual"):
+                continue
+            if failed <= counts:
+                break  # sites are left, and each of them says why
+            self._reject(self._guilty(failed - counts), _words(evidence, failed - counts))
+        else:
+            self._build()
+            evidence = self._timed("verify", self._verify)
+        return self._result(evidence)
+
+    # --- rounds ---------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self.steps = self._timed("mend", lambda: self.bench.steps(self.jobs))
+        self.seen = {}
+
+    def _settled(self) -> bool:
+        """Whether another look in the user's mode brings nothing new to do."""
+        return not (self._applied() and self._advance("user"))
+
+    def _advance(self, mode: str) -> bool:
+        """Look at the current workspace; True when that changed the jobs."""
+        look = self.tools.observe if mode == "user" else self.tools.residual
+        trace = self._timed("observe", lambda: self._observed(look))
+        self.seen[mode] = self.tools.diagnose(trace)
+        if trace.error is not None and dynamo.is_compiler_error(trace.error):
+            return self._blame_for(trace.error, look)
+        return self._take(self.seen[mode].sites)
+
+    def _observed(self, look: Callable[[Program], Trace]) -> Trace:
+        with swapped(self._workspace()):
+            return look(self.program)
+
+    def _take(self, sites: Iterable[Site]) -> bool:
+        """Turn sites into jobs, or into rejections of what made them. True when there is something to do."""
+        found = sorted(sites, key=lambda site: (site.span.file, -site.span.line, -site.span.column))
+        changed = [
+            self._take_one(site) for site in found
+        ]  # each of them, not only the first that changes something
+        return any(changed)
+
+    def _take_one(self, site: Site) -> bool:
+        span = replace(site.span, file=real_path(site.span.file))
+        origin = self._origin(span)
+        known = next((job for job in self.jobs if job.after is None and job.span == origin), None)
+        if origin is not None and known is None:
+            self._add(site, origin)
+            return True
+        if origin is not None:
+            assert known is not None
+            step = self._step_of(known)
+            if step is not None and step.candidate is not None:
+                return self._reject(known, f"the graph still breaks there: {site.reason}")
+            return self._ask_again(step)
+        return self._in_rewritten_lines(site, span)
+
+    def _in_rewritten_lines(self, site: Site, span: Span) -> bool:
+        author = self._author(site, span)
+        if author is None:
+            return False
+        child = next((j for j in self.jobs if j.after is not None and j.span == span), None)
+        if (
+            child is not None and child is not author
+        ):  # it has no repair: who wrote the line must do otherwise
+            return self._reject(author, f"it leaves a new break: {site.reason}")
+        covered = next((j for j in self._covered_by(author) if j.site.kind == site.kind), None)
+        if covered is not None:
+            self.jobs.remove(covered)
+            self._add(covered.site, span, after=author.number)
+            return True
+        if site.kind == author.site.kind:
+            return self._reject(author, f"the graph still breaks there: {site.reason}")
+        blame = self.steps[-1].blames[span.file]
+        self._add(replace(site, span=blame.nearest(span)), span, after=author.number)
+        return True
+
+    def _add(self, site: Site, span: Span, after: int | None = None) -> None:
+        shown = replace(site, span=replace(site.span, file=span.file) if after is not None else span)
+        self.jobs.append(Job(self.made, shown, span, after))
+        self.made += 1
+
+    def _reject(self, job: Job, reason: str) -> bool:
+        """Give up the job's candidate. Jobs in lines that depend on it are dropped: they are found again."""
+        step = self._step_of(job)
+        assert step is not None and step.candidate is not None
+        if job.skip > step.index:  # given up in this round already
+            return True
+        job.skip = step.index + 1
+        job.reasons += [*step.failures, f"{step.candidate.title}: {reason}"]
+        at = self.jobs.index(job)
+        self.jobs = [j for n, j in enumerate(self.jobs) if n <= at or j.after is None]
+        return True
+
+    def _ask_again(self, step: Step | None) -> bool:
+        """A site without a repair is asked once more when its file has changed since."""
+        if step is None or step.covered:
+            return False
+        path = step.job.span.file
+        if step.job is self.jobs[-1] or step.workspace.current(path) == self._workspace().current(path):
+            return False
+        self.bench.again(step.job)
+        self.jobs.remove(step.job)
+        self.jobs = [j for j in self.jobs if j.after is None or j.number < step.job.number]
+        self.jobs.append(step.job)
+        return True
+
+    # --- who is it? -----------------------------------------------------------------------------------------
+
+    def _workspace(self) -> Workspace:
+        return self.steps[-1].workspace if self.steps else Workspace()
+
+    def _applied(self) -> list[Step]:
+        return [step for step in self.steps if step.candidate is not None]
+
+    def _step_of(self, job: Job) -> Step | None:
+        return next((step for step in self.steps if step.job is job), None)
+
+    def _origin(self, span: Span) -> Span | None:
+        """Where a span of the current text stands in the user's; None in rewritten lines."""
+        blame = self.steps[-1].blames.get(span.file) if self.steps else None
+        return blame.original(span) if blame is not None else span
+
+    def _author(self, site: Site, span: Span) -> Job | None:
+        """The repair behind a site: who wrote its line; for a helper at top level, who wrote the line
+        that calls it."""
+        spans = [span] + [frame.span for break_ in site.breaks for frame in reversed(break_.stack)]
+        named = [frame.function for break_ in site.breaks for frame in reversed(break_.stack)]
+        found: list[Job] = []
+        for place, function in zip(spans, [site.function, *named], strict=True):
+            blame = self.steps[-1].blames.get(real_path(place.file))
+            number = blame.author(place.line) if blame is not None else None
+            job = next((job for job in self.jobs if job.number == number), None)
+            step = self._step_of(job) if job is not None else None
+            if job is not None and step is not None and step.candidate is not None:
+                if any(function.startswith(name) for name in step.candidate.functions):
+                    return job
+                found.append(job)
+        return found[0] if found else None
+
+    def _covered_by(self, author: Job) -> list[Job]:
+        """Jobs whose lines the author rewrote."""
+        return [step.job for step in self.steps if step.covered and self._coverer(step.job) is author]
+
+    def _coverer(self, job: Job) -> Job | None:
+        for step in self.steps:
+            blame = step.blames.get(job.span.file)
+            if blame is not None and blame.located(job.span) is None:
+                return step.job
+        return None
+
+    # --- guilt ----------------------------------------------------------------------------------------------
+
+    def _verify(self) -> Evidence:
+        if not self._applied():
+            return Evidence()
+        return self._whole(self.steps)
+
+    def _whole(self, steps: Sequence[Step]) -> Evidence:
+        """The program with these repairs against the program without any."""
+        found = [step.candidate for step in steps if step.candidate is not None]
+        predicates = tuple(predicate for candidate in found for predicate in candidate.predicates)
+        level = max((candidate.level for candidate in found), key=LEVELS.index)
+        return self.tools.whole(self.program, steps[-1].workspace, predicates, level)
+
+    def _guilty(self, failed: set[str]) -> Job:
+        """The repair with which these checks begin to fail."""
+
+        def fails(steps: list[Step]) -> bool:
+            return any(check.passed is False and check.name in failed for check in self._whole(steps).checks)
+
+        return self._first_with(fails)
+
+    def _blame_for(self, error: BaseException, look: Callable[[Program], Trace]) -> bool:
+        """The compiler itself failed: on the program as it was, that is the program's; else a repair's."""
+        before = self.before.trace.error
+        if before is not None and type(before) is type(error):
+            return False
+
+        def fails(steps: list[Step]) -> bool:
+            with swapped(steps[-1].workspace):
+                return type(look(self.program).error) is type(error)
+
+        words = str(error).strip().partition("\n")[0]
+        return self._reject(self._first_with(fails), f"the compiler fails: {type(error).__name__}: {words}")
+
+    def _first_with(self, fails: Callable[[list[Step]], bool]) -> Job:
+        """Bisection over the applied repairs: the first with which it fails. All together fail."""
+        ends = [n for n, step in enumerate(self.steps) if step.candidate is not None]
+        low, high = 0, len(ends) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if fails(self.steps[: ends[middle] + 1]):
+                high = middle
+            else:
+                low = middle + 1
+        return self.steps[ends[low]].job
+
+    # --- the end --------------------------------------------------------------------------------------------
+
+    def _result(self, evidence: Evidence) -> FixResult:
+        left = {site.span: site for found in self.seen.values() for site in found.sites}
+        after = self.before
+        if self._applied():
+            main = self.seen.get("user") or self.before
+            after = Findings(tuple(_shown(site) for site in left.values()), main.trace)
+        return FixResult(
+            program=self.program.name,
+            before=self.before,
+            after=after,
+            repairs=tuple(self._repair(step) for step in self._in_order()),
+            changes=self._workspace().changes(),
+            evidence=evidence,
+            seconds=dict(self.seconds),
+        )
+
+    def _in_order(self) -> list[Step]:
+        return sorted(
+            self.steps, key=lambda s: (s.job.site.span.file, s.job.site.span.line, s.job.site.span.column)
+        )
+
+    def _repair(self, step: Step) -> Repair:
+        site, kind = step.job.site, step.job.site.kind
+        if step.candidate is not None:
+            found = step.candidate
+            return Repair(
+                site,
+                Status.APPLIED,
+                found.kind,
+                found.level,
+                found.title,
+                "",
+                found.notes,
+                evidence=step.evidence,
+            )
+        if step.covered:
+            job = self._coverer(step.job)
+            line = job.site.span.line if job is not None else site.span.line
+            return Repair(site, Status.APPLIED, kind, None, f"mended together with line {line}", "")
+        tried = [*step.job.reasons, *step.failures]
+        if tried:
+            next_step = step.declined.next_step if step.declined is not None else ""
+            return Repair(
+                site,
+                Status.REJECTED,
+                kind,
+                None,
+                "",
+                "; ".join(tried),
+                next_step=next_step or "Rewrite it by hand, or keep it outside of the compiled region.",
+            )
+        declined = step.declined
+        reason = declined.reason if declined is not None else site.reason
+        next_step = declined.next_step if declined is not None else "Keep it outside of the compiled region."
+        return Repair(site, Status.DECLINED, kind, None, "", reason, next_step=next_step)
+
+    def _timed(self, stage: str, work: Callable[[], T]) -> T:
+        start = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
+
+
+def _shown(site: Site) -> Site:
+    return replace(site, span=replace(site.span, file=real_path(site.span.file)))
+
+
+def _words(evidence: Evidence, names: set[str]) -> str:
+    return next(f"{check.name}: {check.detail}" for check in evidence.checks if check.name in names)
