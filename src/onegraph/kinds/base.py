@@ -15,8 +15,8 @@ from onegraph.rewrite.request import Request
 class Example:
     """A small module before and after its repair; tests and the docs page are made from it.
 
-    ``before``/``after`` are whole module texts that define ``program`` (a function or Module instance) and ``inputs()``
-    returning a list of argument tuples. ``after`` is compared byte for byte.
+    ``before``/``after`` are whole module texts that define ``program`` (a function or Module instance) and
+    ``inputs()`` returning a list of argument tuples. ``after`` is compared byte for byte.
     """
 
     title: str
@@ -28,8 +28,8 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Untouched:
-    """A near miss: a module that must come back unchanged. ``reason`` is a part of the text of the decline, or ""
-    where nothing breaks."""
+    """A near miss: a module that must come back unchanged. ``reason`` is a part of the text of the decline,
+    or "" where nothing breaks."""
 
     title: str
     text: str

@@ -1,7 +1,7 @@
 """Families of graph breaks that no kind mends: what happens, and what to do next, in our own words.
 
-A break is put into the first family whose pattern is found in Dynamo's name of its cause (``gb_type``), so that a
-torch with new names still gets an answer. Order matters: particular before general.
+A break is put into the first family whose pattern is found in Dynamo's name of its cause (``gb_type``), so
+that a torch with new names still gets an answer. Order matters: particular before general.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class Family:
 FAMILIES: tuple[Family, ...] = (
     Family(
         "asked_for",
-        r"_dynamo\.(graph_break|skip_frame|step_unsupported)\(|compiler\.disable|forced graph break|comptime",
+        r"_dynamo\.(graph_break|skip_frame|step_unsupported)\(|compiler\.disable|forced graph break|"
+        r"comptime",
         "The code asks for this break itself.",
         "Remove the call or the decorator if the break is no longer wanted.",
     ),
@@ -50,23 +51,30 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "tensor_as_index",
-        r"index(ing)? .*(non-scalar )?tensor|index\(tensor\)|slicing with tensor|slice (assignment|\(\))|torch\.size with",
+        r"index(ing)? .*(non-scalar )?tensor|index\(tensor\)|slicing with tensor|slice (assignment|"
+        r"\(\))|torch\.size with",
         "A tensor value picks an element of a Python container or the bounds of a slice.",
         "Index a tensor with a tensor: torch.stack(list).index_select(0, i.view(1)); use narrow for slices.",
     ),
     Family(
         "dynamic_shape",
-        r"dynamic shape|one_hot. with data-dependent|zero-sized|symbolic shapes|symnode|automatic dynamic dim",
-        "The shape of a result depends on tensor values (nonzero, unique, a boolean mask), not on input shapes.",
-        "Use a mask of fixed size (torch.where), or set torch._dynamo.config.capture_dynamic_output_shape_ops = True.",
+        r"dynamic shape|one_hot. with data-dependent|zero-sized|symbolic shapes|symnode|"
+        r"automatic dynamic dim",
+        "The shape of a result depends on tensor values (nonzero, unique, a boolean mask), not on "
+        "input shapes.",
+        "Use a mask of fixed size (torch.where), or set "
+        "torch._dynamo.config.capture_dynamic_output_shape_ops = True.",
     ),
     Family(
         "control_flow_operator",
         r"\bhop\b|higher[- ]?order ?op|torch\.(cond|while_loop|scan|map|associative_scan)|invoke_subgraph|"
-        r"wrap_with_|hints_wrapper|out_dtype|strict[_ ]mode|executorch|flexattention|wraphigher|rewrite_signature|"
+        r"wrap_with_|hints_wrapper|out_dtype|strict[_ ]mode|executorch|flexattention|wraphigher|"
+        r"rewrite_signature|"
         r"check_meta_consistency|aliasing during|mutation during|associative_scan",
-        "The body given to torch.cond, while_loop or a similar operator does something that the operator forbids.",
-        "Return new tensors of equal dtype and layout from it; do assignments, prints and in-place writes outside.",
+        "The body given to torch.cond, while_loop or a similar operator does something that the "
+        "operator forbids.",
+        "Return new tensors of equal dtype and layout from it; do assignments, prints and in-place "
+        "writes outside.",
     ),
     Family(
         "loop",
@@ -78,7 +86,8 @@ FAMILIES: tuple[Family, ...] = (
         "generator",
         r"generator(?! method)|send with|cleanup_throw|sub-generator|yield",
         "A generator is half-way done where the graph has to end, and can't be handed over.",
-        "Collect the values in a list inside the compiled function, or compile the code around the generator.",
+        "Collect the values in a list inside the compiled function, or compile the code around the "
+        "generator.",
     ),
     Family(
         "logging",
@@ -94,7 +103,8 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "autograd_inside",
-        r"backward\b|autograd[._]|_autograd|gradient|grad_fn|hook|retain_grad|_imperativeengine|custom (jvp|vjp)|"
+        r"backward\b|autograd[._]|_autograd|gradient|grad_fn|hook|retain_grad|_imperativeengine|"
+        r"custom (jvp|vjp)|"
         r"edge\b|functor|torch\.func\.",
         "Gradients are computed, or a hook is attached, inside the compiled function.",
         "Call backward() outside; or set torch._dynamo.config.trace_autograd_ops = True.",
@@ -137,7 +147,8 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "context_manager",
-        r"context ?manager|contextlib|genericcontext|__enter__|with block|inference_mode|record_function|profiler",
+        r"context ?manager|contextlib|genericcontext|__enter__|with block|inference_mode|"
+        r"record_function|profiler",
         "The graph would have to end inside a `with` block that can't be left and entered again.",
         "Move the break out of the block, or the block out of the compiled function.",
     ),
@@ -149,7 +160,8 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "storage_or_device",
-        r"resize|\.set_\(|data pointer|share_memory|tensor data attribute|dtype mismatch|device mismatch|device argument|"
+        r"resize|\.set_\(|data pointer|share_memory|tensor data attribute|dtype mismatch|"
+        r"device mismatch|device argument|"
         r"device_module|current_stream|is_inference|event method|allocator|tma_desc|ptr argument",
         "The storage or the device of a tensor is looked at or changed, which a graph can't express.",
         "Do it outside the compiled function.",
@@ -163,7 +175,8 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "triton_or_script",
         r"triton|torchscript|scriptmodule|jit|scriptobject|opaque",
-        "A compiled object (TorchScript, a Triton wrapper, an opaque class) is used in a way that can't be captured.",
+        "A compiled object (TorchScript, a Triton wrapper, an opaque class) is used in a way that "
+        "can't be captured.",
         "Call the plain Python version, or wrap it as torch.library.custom_op.",
     ),
     Family(
@@ -174,7 +187,8 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "class_or_import",
-        r"build_class|__build_class__|metaclass|import|dataclass|namedtuple|enum\b|typeddict|__class__|class construction|"
+        r"build_class|__build_class__|metaclass|import|dataclass|namedtuple|enum\b|typeddict|"
+        r"__class__|class construction|"
         r"object construction|class default constructor|user defined class",
         "A class is defined, imported or made in a special way while the graph is captured.",
         "Do it at module level, before the compiled function runs.",
@@ -183,37 +197,44 @@ FAMILIES: tuple[Family, ...] = (
         "exception",
         r"exception|raise\b|typeerror|except_handler|traceback|runtimeerror",
         "The program raises an exception while the graph is captured.",
-        "Run the function without torch.compile first: an error of its own shows there. Keep try blocks outside.",
+        "Run the function without torch.compile first: an error of its own shows there. Keep try "
+        "blocks outside.",
     ),
     Family(
         "limit",
         r"recompile limit|restartanalysis",
         "The function was compiled too often; from here on it runs without a graph.",
-        "Look at the recompiles: an argument changes with every call and should be a tensor or marked dynamic.",
+        "Look at the recompiles: an argument changes with every call and should be a tensor or "
+        "marked dynamic.",
     ),
     Family(
         "operator",
-        r"fake ?tensor|meta kernel|op packet|pt2-compliant|custom op|leaf[_ ]function|nonstrict_trace|running fx node|"
+        r"fake ?tensor|meta kernel|op packet|pt2-compliant|custom op|leaf[_ ]function|"
+        r"nonstrict_trace|running fx node|"
         r"call_method node|assume_constant|operator does not support",
         "A tensor operator, or a function marked for capture, can't be run on tensors without values.",
         "Register a fake implementation for it (torch.library.register_fake).",
     ),
     Family(
         "opaque_call",
-        r"function marked as skipped|not implemented in python|unsupported function call|builtin|c/c\+\+|skip(ped)? inlin|"
-        r"vectorcall|inline|untraceable c|c-level|weakref|inspect call|unsupported method call|method call|has no|variadic",
+        r"function marked as skipped|not implemented in python|unsupported function call|builtin|"
+        r"c/c\+\+|skip(ped)? inlin|"
+        r"vectorcall|inline|untraceable c|c-level|weakref|inspect call|unsupported method call|"
+        r"method call|has no|variadic",
         "A function is called that Dynamo can't look into (written in C, or on its skip list).",
         "Call it outside the compiled function, or wrap it as torch.library.custom_op.",
     ),
     Family(
         "resume",
-        r"reconstruct|should not compile partial|resume|escaped|read uninitialized cell|store_attr|uninitialized variable",
+        r"reconstruct|should not compile partial|resume|escaped|read uninitialized cell|store_attr|"
+        r"uninitialized variable",
         "The graph ends here and a live Python object can't be handed over to the code behind it.",
         "Mend the break in front of it, or don't keep such an object across it.",
     ),
     Family(
         "attribute",
-        r"getattr|setattr|hasattr|delattr|attribute|descriptor|__dict__|nn\.module|super|cell|member|vars\(\)",
+        r"getattr|setattr|hasattr|delattr|attribute|descriptor|__dict__|nn\.module|super|cell|"
+        r"member|vars\(\)",
         "An attribute is read or written in a way that Dynamo doesn't follow.",
         "Read it before the compiled part into a plain variable; write it after.",
     ),

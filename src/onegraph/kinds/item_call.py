@@ -1,14 +1,14 @@
-"""A Python number is taken out of a tensor: ``.item()``, ``float(t)``, ``int(t)``, ``bool(t)``, ``t.tolist()``.
+"""A Python number is taken out of a tensor: ``.item()``, ``float(t)``, ``int(t)``, ``bool(t)``,
+``t.tolist()``.
 
-What happens: the number must exist before Python can go on, so the graph ends; on a GPU the host waits for it too.
-What else it causes: the code behind it runs in a graph of its own, which is compiled again when the number changes
-(as an int), and whose backward pass keeps one more activation.
+What happens: the number must exist before Python can go on, so the graph ends; on a GPU the host waits for it
+too. What else it causes: the code behind it runs in a graph of its own, which is compiled again when the
+number changes (as an int), and whose backward pass keeps one more activation.
 
-Exact: the number is only used in arithmetic. It stays a 0-dim tensor, detached (``.item()`` cuts the gradient) and of
-the precision that Python computes in: float64, int64, bool. Where a 0-dim tensor would promote differently from a
-number, a cast is put in.
-Declined: an index, a size, a condition, a text, a return value, an argument of another function; a division that
-would raise in Python; ``**``, whose rounding differs.
+Exact: the number is only used in arithmetic. It stays a 0-dim tensor, detached (``.item()`` cuts the
+gradient) and of the precision that Python computes in: float64, int64, bool. Where a 0-dim tensor would
+promote differently from a number, a cast is put in. Declined: an index, a size, a condition, a text, a return
+value, an argument of another function; a division that would raise in Python; ``**``, whose rounding differs.
 
 Under ``fullgraph=True`` (or ``capture_scalar_outputs``) torch captures the call itself and nothing breaks.
 """
@@ -38,7 +38,24 @@ _BUILTINS = {"float": Number.FLOAT, "int": Number.INT, "bool": Number.BOOL}
 _METHODS = ("item", "tolist")
 _CASTS = {Number.FLOAT: ".double()", Number.INT: ".long()", Number.BOOL: ".bool()"}
 _REDUCTIONS = frozenset(
-    "mean sum max min prod norm std var median any all amax amin argmax argmin nansum".split()
+    [
+        "mean",
+        "sum",
+        "max",
+        "min",
+        "prod",
+        "norm",
+        "std",
+        "var",
+        "median",
+        "any",
+        "all",
+        "amax",
+        "amin",
+        "argmax",
+        "argmin",
+        "nansum",
+    ]
 )
 
 
@@ -57,7 +74,7 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
     if tensor is None or function is None or not isinstance(node, ast.Call):
         yield Declined(
             NAME,
-            f"A number is taken out of a tensor in line {request.site.span.line}, inside a larger expression.",
+            f"A number is taken out of a tensor somewhere in line {request.site.span.line}.",
             "Write .item() out, in a statement of its own.",
         )
         return
@@ -65,12 +82,14 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
     inner = _innermost(function, node)
     try:
         (facts,) = request.facts.values(tensor)
-        root = _root(request.text, node, tensor, facts)
+        root = _root(node, tensor, facts, source.ensure_torch_import(request.text)[1])
         text = carry(request.text, inner, request.facts, roots={node: root})
+        if not _surely_tensor(tensor):
+            text = source.ensure_torch_import(text)[0]
     except NotAlike as unlike:
         line = getattr(unlike.node, "lineno", node.lineno)
-        where = "" if line == node.lineno else f" in line {line}"
-        yield Declined(NAME, f"The number from `{_short(taken)}` {unlike.use}{where}.", unlike.next_step)
+        where = "The" if line == node.lineno else f"In line {line}, the"
+        yield Declined(NAME, f"{where} number from `{_short(taken)}` {unlike.use}.", unlike.next_step)
         return
     yield Candidate(
         kind=NAME,
@@ -92,8 +111,9 @@ def _taken(node: ast.AST | None) -> ast.expr | None:
     return None
 
 
-def _root(text: str, node: ast.Call, tensor: ast.expr, facts: tuple[Fact, ...]) -> Root:
-    """The call as a tensor: detached, of Python's precision, without dimensions, and a copy. Raises NotAlike."""
+def _root(node: ast.Call, tensor: ast.expr, facts: tuple[Fact, ...], torch: str) -> Root:
+    """The call as a tensor: detached, of Python's precision, without dimensions, and a copy. Raises
+    NotAlike."""
     if not facts:
         raise NotAlike(node, "is never taken on the recorded inputs", "Give inputs that run this line.")
     if any(not fact.is_tensor or fact.dtype is None or fact.device is None for fact in facts):
@@ -110,63 +130,74 @@ def _root(text: str, node: ast.Call, tensor: ast.expr, facts: tuple[Fact, ...]) 
     if any(dimension != 1 for fact in facts for dimension in fact.shape or ()):
         raise NotAlike(node, "is a list of numbers", "Keep the tensor, and index or slice it.")
     name = node.func.id if isinstance(node.func, ast.Name) else None
-    if name is None and isinstance(node.func, ast.Attribute) and node.func.attr == "tolist":
-        if any(fact.shape for fact in facts):
-            raise NotAlike(node, "is a list of one number", "Use .item().")
+    listed = isinstance(node.func, ast.Attribute) and node.func.attr == "tolist"
+    if listed and any(fact.shape for fact in facts):
+        raise NotAlike(node, "is a list of one number", "Use .item().")
     number = own if name is None else _BUILTINS[name]
     if number is Number.INT and own is Number.FLOAT:
         raise NotAlike(node, "is cut to an integer: Python raises on NaN and infinity, a tensor does not")
-    suffix = ".detach()" + ("" if _fresh(tensor) else ".clone()") + _CASTS[number]
-    suffix += "" if _without_dimensions(tensor) else ".reshape(())"
-    return Root(Carried(number, device, nonnegative=_nonnegative(tensor)), _edits(text, node, tensor, suffix))
+    held = Carried(number, device, nonnegative=_nonnegative(tensor))
+    flat = "" if _without_dimensions(tensor) else ".reshape(())"
+    if name is not None and not _surely_tensor(tensor):  # another caller may pass a number
+        end = f", dtype={number.dtype.replace('torch', torch)}).detach().clone(){flat}"
+        return Root(held, _edits(node, tensor, f"{torch}.as_tensor(", end))
+    suffix = ".detach()" + ("" if _fresh(tensor) else ".clone()") + _CASTS[number] + flat
+    return Root(held, _edits(node, tensor, "", suffix))
 
 
-def _edits(text: str, node: ast.Call, tensor: ast.expr, suffix: str) -> tuple[source.Edit, ...]:
+def _edits(node: ast.Call, tensor: ast.expr, before: str, after: str) -> tuple[source.Edit, ...]:
+    """``t.item()`` or ``float(t)`` as ``before`` + ``t`` + ``after``."""
     line, column, end_line, end_column = source.position(node)
-    if isinstance(node.func, ast.Attribute):  # t.item(): from the dot to the end
-        start, end = source.offset(text, line, column), source.offset(text, *source.position(node.func)[2:])
-        receiver = text[start : end - len(node.func.attr)].rstrip().removesuffix(".").rstrip()
-        at = _place(text, start + len(receiver))
-        return ((*at, end_line, end_column, suffix),)
+    if isinstance(node.func, ast.Attribute):  # from the name behind the dot to the end
+        name_line, name_end = source.position(node.func)[2:]
+        return ((name_line, name_end - len(node.func.attr), end_line, end_column, after.removeprefix(".")),)
     inner = source.position(tensor)
     bare = isinstance(tensor, ast.Name | ast.Attribute | ast.Call | ast.Subscript) and inner[0] == inner[2]
+    if not before and not bare:
+        before, after = "(", ")" + after
     return (
-        (line, column, inner[0], inner[1], "" if bare else "("),
-        (inner[2], inner[3], end_line, end_column, suffix if bare else ")" + suffix),
+        (line, column, inner[0], inner[1], before),
+        (inner[2], inner[3], end_line, end_column, after),
     )
 
 
-def _place(text: str, offset: int) -> tuple[int, int]:
-    """Line and byte column of a character."""
-    rows = source.lines(text[:offset] + "|")
-    return len(rows), len(rows[-1][:-1].encode())
+def _surely_tensor(tensor: ast.expr) -> bool:
+    """Whether only a tensor can stand there, whoever calls."""
+    if isinstance(tensor, ast.BinOp):
+        return _surely_tensor(tensor.left) or _surely_tensor(tensor.right)
+    if isinstance(tensor, ast.Compare):
+        return _surely_tensor(tensor.left)
+    if isinstance(tensor, ast.UnaryOp):
+        return _surely_tensor(tensor.operand)
+    return _reduction(tensor)
 
 
 def _fresh(tensor: ast.expr) -> bool:
     """A new tensor that nothing else names, so that a change in place elsewhere can't reach it."""
-    return isinstance(tensor, ast.BinOp | ast.Compare | ast.UnaryOp) or _reduction(tensor)
+    if isinstance(tensor, ast.UnaryOp):
+        return not isinstance(tensor.op, ast.UAdd)
+    return isinstance(tensor, ast.BinOp | ast.Compare) or _reduction(tensor)
 
 
 def _without_dimensions(tensor: ast.expr) -> bool:
-    return _reduction(tensor) and isinstance(tensor, ast.Call) and not tensor.args and not tensor.keywords
+    if not isinstance(tensor, ast.Call) or not _reduction(tensor) or tensor.keywords:
+        return False
+    assert isinstance(tensor.func, ast.Attribute)
+    is_function = isinstance(tensor.func.value, ast.Name) and tensor.func.value.id in ("torch", "th")
+    return len(tensor.args) == (1 if is_function else 0)
 
 
 def _reduction(tensor: ast.expr) -> bool:
-    return (
-        isinstance(tensor, ast.Call)
-        and isinstance(tensor.func, ast.Attribute)
-        and tensor.func.attr in _REDUCTIONS
-        and not (isinstance(tensor.func.value, ast.Name) and tensor.func.value.id == "torch")
-    )
+    """``t.mean()``, ``torch.mean(t)``, ``t.sum(0)``: a new tensor."""
+    return isinstance(tensor, ast.Call) and _method(tensor) in _REDUCTIONS
 
 
 def _nonnegative(tensor: ast.expr) -> bool:
-    return (
-        isinstance(tensor, ast.Call)
-        and isinstance(tensor.func, ast.Attribute)
-        and tensor.func.attr in ("norm", "abs", "std", "var", "sqrt", "exp", "square")
-        and not (isinstance(tensor.func.value, ast.Name) and tensor.func.value.id == "torch")
-    )
+    return isinstance(tensor, ast.Call) and _method(tensor) in ("norm", "std", "var")
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def _innermost(function: source.Function, node: ast.expr) -> source.Function:

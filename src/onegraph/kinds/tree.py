@@ -11,7 +11,8 @@ from onegraph.model import Span
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | None:
-    """The tree of ``text``, every node linked to its parent; None where the text isn't Python. Shared: don't edit."""
+    """The tree of ``text``, every node linked to its parent; None where the text isn't Python. Shared:
+    don't edit."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):

@@ -25,8 +25,8 @@ class Inserts:
         self._items.pop(owner, None)
 
     def suffix(self, owner: ast.AST, node: ast.expr, suffix: str, *, operand: bool) -> None:
-        """``node`` + ``suffix`` (".double()"), with parentheses where the node needs them. ``operand``: the node is
-        an operand of an operator, so parentheses directly around it are its own."""
+        """``node`` + ``suffix`` (".double()"), with parentheses where the node needs them. ``operand``: the
+        node is an operand of an operator, so parentheses directly around it are its own."""
         start, end = self.span(node)
         if operand and (outer := self._parentheses(start, end)):
             self._insert(owner, outer[1], _AFTER, -outer[0], suffix)
@@ -35,11 +35,17 @@ class Inserts:
         else:
             self.around(owner, node, "(", ")" + suffix)
 
-    def around(self, owner: ast.AST, node: ast.AST, before: str, after: str) -> None:
-        """``before`` + ``node`` + ``after``."""
-        start, end = self.span(node)
+    def around(
+        self, owner: ast.AST, node: ast.expr, before: str, after: str, *, operand: bool = False
+    ) -> None:
+        """``before`` + ``node`` + ``after``; around the own parentheses of an ``operand``."""
+        start, end = (operand and self._parentheses(*self.span(node))) or self.span(node)
         self._insert(owner, start, _BEFORE, -end, before)
         self._insert(owner, end, _AFTER, -start, after)
+
+    def in_parentheses(self, operand: ast.expr) -> bool:
+        """Whether an operand of an operator stands in parentheses of its own."""
+        return self._parentheses(*self.span(operand)) is not None
 
     def swap(self, owner: ast.AST, node: ast.AST, new: str) -> None:
         """The whole node replaced; no other edit may lie in it."""

@@ -1,10 +1,12 @@
 """What a Python number that travels as a 0-dim tensor is, and when an operation on it means the same.
 
-A float travels as float64, an int as int64, a bool as bool. Two rules differ between a number and a 0-dim tensor:
+A float travels as float64, an int as int64, a bool as bool. Two rules differ between a number and a 0-dim
+tensor:
 
-- *promotion*: beside a tensor of one dimension or more both give way to its dtype when that is of the same category
-  or a higher one (bool < int < float < complex). Beside a 0-dim tensor, or one of a lower category, a number gives
-  way or takes the default dtype, and a 0-dim tensor doesn't. There a cast is put in, or the use is declined.
+- *promotion*: beside a tensor of one dimension or more both give way to its dtype when that is of the same
+  category or a higher one (bool < int < float < complex). Beside a 0-dim tensor, or one of a lower category,
+  a number gives way or takes the default dtype, and a 0-dim tensor doesn't. There a cast is put in, or the
+  use is declined.
 - *errors*: Python raises on a division by zero, ``math.sqrt(-1)``, ``int(nan)``; a tensor never does.
 
 Measured bit for bit on every dtype: + - * / // % comparisons, clamp, where, masked_fill agree by these rules.
@@ -26,7 +28,7 @@ _FLOATS = ("float", "bfloat", "half", "double")
 
 
 class Number(IntEnum):
-    """The Python type of a number, in the order of promotion. MIXED: an int or a float, carried as float64."""
+    """The Python type of a number, in the order of promotion. MIXED: an int or a float, as float64."""
 
     BOOL = 0
     INT = 1
@@ -42,8 +44,9 @@ class Number(IntEnum):
 class Carried:
     """A Python number that travels as a 0-dim tensor.
 
-    ``certain`` is False where on another path the name holds a plain Python number: then nothing may be written that
-    only a tensor understands. ``device`` is where the tensor lives. ``nonnegative`` is known by construction (or NaN).
+    ``certain`` is False where on another path the name holds a plain Python number: then nothing may be
+    written that only a tensor understands. ``device`` is where the tensor lives. ``nonnegative`` is known by
+    construction (or NaN).
     """
 
     number: Number

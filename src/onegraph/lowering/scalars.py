@@ -1,8 +1,9 @@
 """Python numbers carried as 0-dim tensors: where one goes in a function, and what must change on its way.
 
-`carry` follows numbers forward from where they become tensors, through assignments, branches and loops, and checks
-every use against the rules in `numbers`. It either gives the text that keeps the meaning exactly, or raises `NotAlike`
-at the first use that only a Python number can serve (an index, a size, a condition, a text, a return value, ...).
+`carry` follows numbers forward from where they become tensors, through assignments, branches and loops, and
+checks every use against the rules in `numbers`. It either gives the text that keeps the meaning exactly, or
+raises `NotAlike` at the first use that only a Python number can serve (an index, a size, a condition, a text,
+a return value, ...).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from onegraph.lowering import numbers
 from onegraph.lowering.inserts import Inserts
+from onegraph.lowering.number_calls import Calls
 from onegraph.lowering.number_ops import Bound, NotAlike, Operators, bound_in
 from onegraph.lowering.numbers import Carried
 from onegraph.rewrite import text as source
@@ -24,7 +26,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """An expression that gives a number now and a 0-dim tensor after the repair, and the edits that make it one."""
+    """An expression that gives a number now and a 0-dim tensor after the repair, and the edits that make it
+    one."""
 
     carried: Carried
     edits: tuple[source.Edit, ...]
@@ -40,8 +43,8 @@ def carry(
 ) -> str:
     """The text in which numbers travel as 0-dim tensors through ``function``.
 
-    ``roots`` are expressions that become tensors; ``after`` gives names that a statement (lowered by someone else)
-    leaves as tensors. Raises NotAlike.
+    ``roots`` are expressions that become tensors; ``after`` gives names that a statement (lowered by someone
+    else) leaves as tensors. Raises NotAlike.
     """
     flow = _Flow(text, function, facts, roots or {}, after or {})
     return flow.run()
@@ -67,6 +70,7 @@ class _Flow:
         self.function, self.facts, self.roots, self.after = function, facts, roots, after
         self.inserts = Inserts(text)
         self.operators = Operators(facts, self.inserts, function)
+        self.calls = Calls(self.operators, self.inserts, function)
         self.loops: list[_Loop] = []
         self.tries: list[Env] = []
         self.ever: set[str] = set()  # names that carry a number somewhere
@@ -95,7 +99,7 @@ class _Flow:
             elif isinstance(node, ast.Global | ast.Nonlocal) and self.ever & set(node.names):
                 raise NotAlike(node, Bound.STORED)
 
-    # --- statements -------------------------------------------------------------------------------------------
+    # --- statements ------------------------------------------------------------
 
     def block(self, body: Iterable[ast.stmt], env: Env) -> Env | None:
         """The names after a block; None where its end isn't reached."""
@@ -120,7 +124,7 @@ class _Flow:
             case ast.AugAssign():
                 self.augmented(node, env)
             case ast.Return(value=ast.expr() as value):
-                self.forbid(value, env, Bound.RETURN)
+                self.returned(value, env)
                 return None
             case ast.Return() | ast.Raise():
                 self.children(node, env, Bound.RAISED)
@@ -239,7 +243,7 @@ class _Flow:
             if value is not None:
                 self.operators.in_place(node, value)
             return
-        held = self.read(node.target, env)
+        held = self.read(node.target, env, target_of=node)
         if held is None and value is None:
             return
         if held is None and value is not None and self.operators.is_tensor_name(node):
@@ -248,7 +252,7 @@ class _Flow:
         result = self.operators.binary(node, node.target, held, node.op, node.value, value, statement=node)
         self.bind(env, node.target.id, result)
 
-    # --- expressions ------------------------------------------------------------------------------------------
+    # --- expressions -----------------------------------------------------------
 
     def expr(self, node: ast.expr, env: Env) -> Carried | None:
         """What the expression carries; None where it is no carried number."""
@@ -300,7 +304,7 @@ class _Flow:
             carried = self.expr(argument, env)
             if carried is not None:
                 values[argument] = carried
-        return self.operators.call(node, values) if values else None
+        return self.calls.call(node, values) if values else None
 
     def comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: Env
@@ -316,14 +320,14 @@ class _Flow:
         for part in parts:
             self.forbid(part, inner, Bound.COLLECTED)
 
-    def read(self, node: ast.Name, env: Env) -> Carried | None:
+    def read(self, node: ast.Name, env: Env, target_of: ast.AugAssign | None = None) -> Carried | None:
         if node.id not in env:
             return None
         carried = env[node.id]
         if carried is None:
             raise NotAlike(node, Bound.PATHS)
         if not carried.certain:
-            self.operators.check_plain(node)
+            self.operators.check_plain(node, target_of)
         return carried
 
     def children(self, node: ast.AST, env: Env, bound: Bound) -> None:
@@ -333,6 +337,15 @@ class _Flow:
                 self.forbid(child, env, bound)
             elif not isinstance(child, ast.stmt):
                 self.children(child, env, bound)
+
+    def returned(self, node: ast.expr, env: Env) -> None:
+        """A return value, and what a tuple, list or dict in it holds."""
+        if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    self.returned(child, env)
+        else:
+            self.forbid(node, env, Bound.RETURN)
 
     def forbid(self, node: ast.expr, env: Env, bound: Bound) -> None:
         if self.expr(node, env) is not None:
