@@ -2,12 +2,14 @@
 
 Three ways of evaluation, by where an expression stands:
 
-- EAGER: Python evaluates it whenever the statement runs. A tensor expression is evaluated in the graph and only
-  its result is passed.
+- EAGER: Python evaluates it whenever the statement runs. A tensor expression is evaluated in the graph and
+  only its result is passed.
 - TEST: a later operand of ``and``/``or``. In the graph only where that can't fail.
-- LAZY: the message of an assertion, the body of an ``if``. Evaluated in the op, from names passed as they are.
+- LAZY: the message of an assertion, the body of an ``if``. Evaluated in the op, from names passed as they
+  are.
 
-What makes a Python value out of a tensor (``.item()``, ``int(t)``, ``not t``, ``t and u``) always stays in the op.
+What makes a Python value out of a tensor (``.item()``, ``int(t)``, ``not t``, ``t and u``) always stays in
+the op.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from onegraph.lowering.effect_scope import (
     scope_of,
     stores,
 )
+from onegraph.lowering.effect_shapes import is_level_check
 from onegraph.lowering.effect_tensors import METADATA_CALLS, Tensors
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import UNDEFINED, Fact, Request
@@ -131,8 +134,8 @@ def split(
 ) -> Split:
     """Divide a statement ``moved``: the statement ``at`` itself, or one made of parts of it.
 
-    ``tests`` are the conditions that lead to its effects: forced where no input gets there. ``force``: outcomes of
-    conditions around the statement, forced from the start. Raises CannotMove.
+    ``tests`` are the conditions that lead to its effects: forced where no input gets there. ``force``:
+    outcomes of conditions around the statement, forced from the start. Raises CannotMove.
     """
     return _Splitter(request, tree, at, moved, tests, force).run()
 
@@ -168,7 +171,7 @@ class _Splitter:
         self._statement(self.statement, When.EAGER)
         return self.split
 
-    # --- facts -------------------------------------------------------------------------------------------------
+    # --- facts ----------------------------------------------------------------------------------------
 
     def _measure(self, tests: Mapping[ast.expr, bool]) -> dict[ast.expr, tuple[Fact, ...]]:
         nodes = [
@@ -196,7 +199,7 @@ class _Splitter:
             return tuple(self.locals.get(node.id, ()))
         return self.values.get(node, ())
 
-    # --- walk --------------------------------------------------------------------------------------------------
+    # --- walk -----------------------------------------------------------------------------------------
 
     def _statement(self, node: ast.stmt, when: When) -> None:
         match node:
@@ -267,6 +270,8 @@ class _Splitter:
         ):
             return False
         if free_names(node) & self.temps or self._inside_comprehension(node):
+            return False
+        if any(is_level_check(inner) for inner in ast.walk(node)):
             return False
         kind = annotation(self.facts(node))
         if kind is None or not self._where_it_says(node):
@@ -348,7 +353,7 @@ class _Splitter:
                 return self._cannot_fail(inner, when)
         return False
 
-    # --- results -----------------------------------------------------------------------------------------------
+    # --- results --------------------------------------------------------------------------------------
 
     def _pass(self, node: ast.expr) -> None:
         facts = self.facts(node)
@@ -445,7 +450,9 @@ def expressions(node: ast.AST, every: bool = False) -> Iterator[ast.expr]:
 
 
 def _ways(tests: Mapping[ast.expr, bool]) -> Iterator[dict[ast.expr, bool]]:
-    """Outcomes that lead into each arm of a chain: the first true; the first false and the second true; ..."""
+    """Outcomes that lead into each arm of a chain: the first true; the first false and the second true;
+    ...
+    """
     nodes = list(tests)
     for count in range(len(nodes)):
         yield {**dict.fromkeys(nodes[:count], False), nodes[count]: tests[nodes[count]]}

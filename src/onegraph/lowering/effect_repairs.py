@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from onegraph.lowering import effect_text
+from onegraph.lowering import effect_loggers, effect_split, effect_text
 from onegraph.lowering.effect_params import CannotMove, expressions
-from onegraph.lowering.effect_scope import scope_of
-from onegraph.lowering.effect_shapes import Effects, is_level_check
+from onegraph.lowering.effect_scope import free_names, loads, scope_of, stores
+from onegraph.lowering.effect_shapes import Effects, call_of, is_level_check, is_sink, is_warn
 from onegraph.lowering.effect_tensors import Tensors
-from onegraph.lowering.effects import GRAD_NOTE, Effect, move_to_op
+from onegraph.lowering.effects import GRAD_NOTE, Effect, Moved, move_to_op
 from onegraph.model import Candidate, Declined, Level
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Request
@@ -31,17 +31,121 @@ def statement_of(request: Request) -> ast.stmt | None:
     return text_.statement_at(text_.parse(request.text), request.site.span)
 
 
-def propose(request: Request, proposal: Proposal, effect: Effect) -> Iterator[Candidate | Declined]:
-    """The statement as an ordered op; at level lossy also without it while compiling."""
+def moved(
+    request: Request, proposal: Proposal, verb: str, statement: ast.stmt | None = None
+) -> Iterator[Candidate | Declined]:
+    """The statement (at the site, if none is given) as an ordered op; at level lossy also skipped while
+    compiling.
+    """
+    statement = statement or statement_of(request)
+    if statement is None:
+        yield Declined(proposal.kind, "there is no statement at this place", "Report this as a bug")
+        return
     try:
-        moved = move_to_op(request, effect)
+        outer = effect_loggers.calls_once(request)
+    except LookupError as error:
+        yield Declined(
+            proposal.kind,
+            f"the helper around it writes once because of its cache, and is called from {error}",
+            "Call the helper outside the compiled function",
+        )
+        return
+    call = call_of(outer)
+    if outer is not None and call is not None:
+        once = Effect(outer, verb, _arguments_say(call))
+        yield from propose(request, proposal, lambda: move_to_op(request, once))
+        helper = scope_of(text_.parse(request.text), statement).function
+        if helper is not None and effect_loggers.is_cached(helper):
+            return
+    effect = effect_of(request, statement, verb)
+    if effect is not None:
+        yield from propose(request, proposal, lambda: move_to_op(request, effect))
+    elif isinstance(statement, ast.If) and verb != "check":
+        mixed, said = statement, _said(statement)
+        yield from propose(request, proposal, lambda: effect_split.split_off(request, mixed, verb, said))
+    else:
+        yield Declined(proposal.kind, *_mixed(statement))
+        return
+    if verb != "check" and (effect is not None):
+        yield from dropped(request, proposal.kind, statement)
+
+
+def effect_of(request: Request, statement: ast.stmt, verb: str) -> Effect | None:
+    """How a statement moves; None where it does more than an effect."""
+    if isinstance(statement, ast.If):
+        return guard_of(request, statement, verb, _said(statement))
+    if isinstance(statement, ast.Assert):
+        return Effect(statement, verb, literals(statement.msg) if statement.msg else ())
+    call = call_of(statement)
+    effects = Effects(text_.parse(request.text))
+    if call is None or not (is_sink(call) or effects.only([statement])):
+        return None
+    return Effect(statement, verb, _arguments_say(call), keep_eager=_names_its_caller(call))
+
+
+def _arguments_say(call: ast.Call) -> list[str]:
+    return [text for argument in [*call.args, *call.keywords] for text in literals(argument)]
+
+
+def _said(statement: ast.If) -> list[str]:
+    """What the first arm says, what it raises or writes first."""
+    ends = [s for s in statement.body if not isinstance(s, ast.Assign)]
+    return [text for inner in [*ends, *statement.body] for text in literals(inner)]
+
+
+def _names_its_caller(call: ast.Call) -> bool:
+    """Whether a warning or record is put down to a caller: an op in between would be counted."""
+    given = [k.value for k in call.keywords if k.arg == "stacklevel"]
+    given += call.args[2:3] if is_warn(call) else []
+    return any(not (isinstance(value, ast.Constant) and value.value in (0, 1)) for value in given)
+
+
+def _mixed(statement: ast.stmt) -> tuple[str, str]:
+    if isinstance(statement, ast.If):
+        return (
+            f"the arms of the `if` in line {statement.lineno} do more than write or raise",
+            "Give the effect an `if` of its own",
+        )
+    return (
+        f"the call in line {statement.lineno} is a part of a larger statement",
+        "Put it into a statement of its own",
+    )
+
+
+def propose(
+    request: Request, proposal: Proposal, make: Callable[[], Moved]
+) -> Iterator[Candidate | Declined]:
+    """One candidate, or why there is none."""
+    try:
+        done = make()
     except CannotMove as error:
         yield Declined(proposal.kind, error.reason, error.next_step)
     else:
-        notes = [*proposal.notes, *([GRAD_NOTE] if moved.shows_grad else [])]
-        yield Candidate(
-            proposal.kind, Level.RELAXED, proposal.title, moved.text, moved.functions, tuple(notes)
-        )
+        notes = (*proposal.notes, *((GRAD_NOTE,) if done.shows_grad else ()))
+        yield Candidate(proposal.kind, Level.RELAXED, proposal.title, done.text, done.functions, notes)
+
+
+def check_around(request: Request, statement: ast.Raise) -> ast.If | None:
+    """The ``if`` whose arm a ``raise`` is, where a tensor's value decides it."""
+    parents = scope_of(text_.parse(request.text), statement).parents
+    around = parents[-1] if parents else None
+    return around if isinstance(around, ast.If) and _needs_op(request, around.test) else None
+
+
+def caught(kind: str) -> Declined:
+    """The decline of a check that stands in a ``try``."""
+    return Declined(
+        kind,
+        "it stands in a `try` that may catch the exception, which in a graph leaves the whole graph",
+        "Move the check in front of the `try`",
+    )
+
+
+def is_global(request: Request, statement: ast.stmt | None, node: ast.expr) -> bool:
+    """Whether an expression is made of the module's names only."""
+    if statement is None:
+        return False
+    return not free_names(node) & scope_of(text_.parse(request.text), statement).names
 
 
 def dropped(request: Request, kind: str, statement: ast.stmt) -> Iterator[Candidate | Declined]:
@@ -68,14 +172,17 @@ def dropped(request: Request, kind: str, statement: ast.stmt) -> Iterator[Candid
 
 
 def guard_of(request: Request, statement: ast.If, verb: str, says: Sequence[str]) -> Effect | None:
-    """How an ``if`` chain whose first arms raise (or whose arms do nothing but effects) moves; None where it has none.
+    """How an ``if`` chain whose first arms raise (or whose arms do nothing but effects) moves.
+
+    None where it has none.
 
     Leading Python conjuncts stay in front of the call.
     """
     text, effects = request.text, Effects(text_.parse(request.text))
     chain = effect_text.chain_of(text, statement)
     last = chain[-1].orelse
-    if all(effects.only(arm.body) for arm in chain) and (not last or effects.only(last)):
+    whole = all(effects.only(arm.body) for arm in chain) and (not last or effects.only(last))
+    if whole and not _sets_for_later(request, statement):
         arms = None
     else:
         arms = 0
@@ -91,6 +198,15 @@ def guard_of(request: Request, statement: ast.If, verb: str, says: Sequence[str]
     if len(chain) == 1 and not last:
         outside = _python_conjuncts(request, statement.test)
     return Effect(statement, verb, says, arms, outside)
+
+
+def _sets_for_later(request: Request, statement: ast.If) -> bool:
+    """Whether an arm that goes on binds a name that the function reads elsewhere."""
+    function = scope_of(text_.parse(request.text), statement).function
+    if function is None:
+        return False
+    inside = set(ast.walk(statement))
+    return bool(stores(statement) & {name.id for name in loads(function) if name not in inside})
 
 
 def _python_conjuncts(request: Request, test: ast.expr) -> int:

@@ -14,7 +14,9 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The function that a statement stands in. ``parents`` runs from the module's statement to the innermost node."""
+    """The function that a statement stands in. ``parents`` runs from the module's statement to the
+    innermost node.
+    """
 
     parents: tuple[ast.AST, ...]
     names: frozenset[str]  # local to the function or to a function around it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 LEVELS = frozenset(
     (
@@ -47,6 +47,14 @@ def call_of(statement: ast.AST | None) -> ast.Call | None:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return statement.value
     return None
+
+
+def first_call(statement: ast.If, node: ast.AST | None) -> ast.Call | None:
+    """The effect call with which the arm of an ``if`` starts, where ``node`` is the ``if`` or in its test."""
+    if node is not statement and node not in set(ast.walk(statement.test)):
+        return None
+    first = next((s for s in statement.body if not isinstance(s, ast.Assign | ast.Pass)), None)
+    return call_of(first)
 
 
 def is_print(call: ast.Call) -> bool:
@@ -111,13 +119,6 @@ class Effects:
     def helper(self, call: ast.Call) -> ast.FunctionDef | None:
         """The function of this module that a call names."""
         return self._functions.get(call.func.id) if isinstance(call.func, ast.Name) else None
-
-    def calls(self, body: Iterable[ast.stmt]) -> Iterator[ast.Call]:
-        """The effect calls in the statements, in source order."""
-        for statement in body:
-            for node in ast.walk(statement):
-                if (call := call_of(node)) is not None:
-                    yield call
 
     def _allowed(self, statement: ast.stmt, seen: frozenset[str]) -> bool:
         match statement:

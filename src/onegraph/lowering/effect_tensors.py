@@ -24,8 +24,7 @@ METADATA = frozenset(
 )
 METADATA_CALLS = frozenset(
     ("size", "dim", "numel", "nelement", "stride", "ndimension", "element_size", "is_floating_point")
-    + ("is_complex", "is_contiguous", "get_device")
-)
+) | {"is_complex", "is_contiguous", "get_device"}
 
 
 class Tensors:
@@ -47,7 +46,9 @@ class Tensors:
         return any(self.in_value(child) for child in ast.iter_child_nodes(node))
 
     def described(self, node: ast.AST) -> ast.expr | None:
-        """The tensor whose metadata an expression reads: ``x`` of ``x.shape``, ``x.size(0)``, ``x is None``."""
+        """The tensor whose metadata an expression reads: ``x`` of ``x.shape``, ``x.size(0)``, ``x is
+        None``.
+        """
         inner: ast.expr
         match node:
             case ast.Attribute(value=inner, attr=attribute):

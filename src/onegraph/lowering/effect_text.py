@@ -1,4 +1,6 @@
-"""The text of a moved statement: its own lines with the parameters put in, and f-strings that keep their text."""
+"""The text of a moved statement: its own lines with the parameters put in, and f-strings that keep their
+text.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ _SHARED_LINE = CannotMove("it shares its lines with other statements", "Put it o
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What moves of a statement ``whole``: all of it (``node`` is ``whole``), or the first arms of an ``if`` chain,
-    without the first conjuncts of its test. ``node`` is made of the nodes of ``whole``."""
+    """What moves of a statement ``whole``: all of it (``node`` is ``whole``), or the first arms of an
+    ``if`` chain, without the first conjuncts of its test. ``node`` is made of the nodes of ``whole``."""
 
     whole: ast.stmt
     node: ast.stmt
@@ -72,7 +74,7 @@ def _conjunction(values: Sequence[ast.expr]) -> ast.BoolOp:
     return made
 
 
-# --- the op's body ----------------------------------------------------------------------------------------------
+# --- the op's body ------------------------------------------------------------------------------------
 
 
 def body(text: str, part: Part, edits: Edits, indent: str) -> str:
@@ -98,7 +100,8 @@ def body(text: str, part: Part, edits: Edits, indent: str) -> str:
         changed = _edited(text, (line, column, *end), edits, to_line_end=owns_lines(text, whole))
     if is_elif(text, whole):
         changed = changed.removeprefix("el")
-    return text_.reindent(" " * column + changed.rstrip() + "\n", indent)
+    moved = text_.reindent(" " * column + changed.rstrip() + "\n", indent)
+    return text_.wrap_call(moved) if len(text_.lines(moved)) == 1 else moved
 
 
 def _all_of(values: Sequence[ast.expr], codes: Sequence[str]) -> str:
@@ -140,7 +143,9 @@ def _edited(text: str, span: tuple[int, int, int, int], edits: Edits, to_line_en
 
 
 def _edit(text: str, node: ast.expr, new: str) -> text_.Edit:
-    """The replacement of one expression. In ``{expression=}`` the text of the expression becomes literal text."""
+    """The replacement of one expression. In ``{expression=}`` the text of the expression becomes literal
+    text.
+    """
     line, column, end_line, end_column = text_.position(node)
     start, stop = text_.offset(text, line, column), text_.offset(text, end_line, end_column)
     opened = re.search(r"\{([ \t]*)\Z", text[:start])
@@ -158,7 +163,7 @@ def _in_fstring(text: str, node: ast.expr) -> bool:
     return any(isinstance(parent, ast.JoinedStr) for parent in path)
 
 
-# --- the call ---------------------------------------------------------------------------------------------------
+# --- the call -----------------------------------------------------------------------------------------
 
 
 def owns_lines(text: str, node: ast.stmt) -> bool:
@@ -170,8 +175,8 @@ def owns_lines(text: str, node: ast.stmt) -> bool:
 
 
 def with_call(text: str, part: Part, call: str, compiler: str = "") -> str:
-    """The text with a call in place of the moved part. ``compiler`` ("torch.compiler"): call only while compiling,
-    and keep the statement for eager mode. Raises CannotMove."""
+    """The text with a call in place of the moved part. ``compiler`` ("torch.compiler"): call only while
+    compiling, and keep the statement for eager mode. Raises CannotMove."""
     whole = part.whole
     simple = not part.outside and not part.rest and not is_elif(text, whole) and not compiler
     if not owns_lines(text, whole):

@@ -1,20 +1,21 @@
-"""A host effect becomes an ordered op: the statement keeps its text, its place and its order, and the graph stays whole.
+"""A host effect becomes an ordered op: the statement keeps its text, its place and its order, and the
+graph stays whole.
 
-``move_to_op`` is the one entrance: it takes a statement (or the leading arms of an ``if`` chain), makes it the body
-of a function under ``@_ordered_op``, and leaves a call. Called outside the compiler the function runs directly, so
-that nothing changes in eager mode: same text, same exception, any argument types. Inside a graph it is one op whose
-parameters are the tensors and Python values that the statement reads.
+``move_to_op`` is the one entrance: it takes a statement (or the leading arms of an ``if`` chain), makes it
+the body of a function under ``@_ordered_op``, and leaves a call. Called outside the compiler the function
+runs directly, so that nothing changes in eager mode: same text, same exception, any argument types. Inside
+a graph it is one op whose parameters are the tensors and Python values that the statement reads.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onegraph.lowering import effect_names, effect_text
 from onegraph.lowering.effect_params import CannotMove, Split, split
-from onegraph.lowering.effect_scope import scope_of
+from onegraph.lowering.effect_scope import Scope, scope_of
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Request
 
@@ -55,11 +56,13 @@ class Moved:
 class Effect:
     """What to move.
 
-    ``statement``: the statement. Of an ``if`` chain the first ``arms`` arms move (None: all, with the ``else``), and
-    the first ``outside`` conjuncts of its test stay in Python, in front of the call.
-    ``verb``: what the op does ("print", "log", "warn", "check"); ``says``: literals that it may be named after.
+    ``statement``: the statement. Of an ``if`` chain the first ``arms`` arms move (None: all, with the
+    ``else``), and the first ``outside`` conjuncts of its test stay in Python, in front of the call.
+    ``verb``: what the op does ("print", "log", "warn", "check"); ``says``: literals that it may be named
+    after.
     ``keep_eager``: outside the compiler the statement itself runs, not the op's function.
-    ``force``: outcomes of conditions around the statement that must be forced for it to run on the recorded inputs.
+    ``force``: outcomes of conditions around the statement that must be forced for it to run on the
+    recorded inputs.
     """
 
     statement: ast.stmt
@@ -80,18 +83,37 @@ def move_to_op(request: Request, effect: Effect) -> Moved:
         raise CannotMove("it stands at module level", "Move it into a function")
     part = effect_text.part_of(text, effect.statement, effect.arms, effect.outside)
     parts = split(request, tree, effect.statement, part.node, part.tests, effect.force)
-    _, torch = text_.ensure_torch_import(text)
-    name = text_.unused_name(
-        tree, effect_names.of_effect(effect.verb, list(effect.says), scope.function.name)
-    )
-    helper = _helper(text, torch)
+    arguments = ", ".join(p.argument for p in parts.parameters)
+    compiler = f"{text_.ensure_torch_import(text)[1]}.compiler" if effect.keep_eager else ""
 
+    def changed(name: str) -> str:
+        return effect_text.with_call(text, part, f"{name}({arguments})", compiler)
+
+    return place_op(request, scope, part, parts, effect.verb, effect.says, changed)
+
+
+def place_op(
+    request: Request,
+    scope: Scope,
+    part: effect_text.Part,
+    parts: Split,
+    verb: str,
+    says: Sequence[str],
+    changed: Callable[[str], str],
+) -> Moved:
+    """The file with the op of a part added. ``changed(name)``: its text with the part replaced by the call
+    of ``name``.
+    """
+    text, tree = request.text, text_.parse(request.text)
+    function = scope.function
+    assert function is not None
+    _, torch = text_.ensure_torch_import(text)
+    name = text_.unused_name(tree, effect_names.of_effect(verb, list(says), function.name))
+    helper = _helper(text, torch)
     block = _definition(text, name, helper.name, torch, part, parts)
-    call = f"{name}({', '.join(p.argument for p in parts.parameters)})"
-    changed = effect_text.with_call(text, part, call, f"{torch}.compiler" if effect.keep_eager else "")
-    changed = _with_definition(changed, effect.statement.lineno, helper, block)
-    changed, _ = text_.ensure_torch_import(changed)
-    return Moved(changed, name, (_qualified(tree, scope.function),), parts.shows_grad)
+    done = _with_definition(changed(name), part.whole.lineno, helper, block)
+    done, _ = text_.ensure_torch_import(done)
+    return Moved(done, name, (_qualified(tree, function),), parts.shows_grad)
 
 
 def _qualified(tree: ast.Module, function: ast.AST) -> str:
