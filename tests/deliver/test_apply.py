@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from onegraph.deliver import apply as module
 from onegraph.deliver.apply import CannotApply, apply
 from onegraph.model import FileChange
 
@@ -88,7 +87,7 @@ def test_several_files_are_put_back_when_the_system_fails_half_way(
             raise OSError(28, "No space left on device")
         return replace(self, target)
 
-    monkeypatch.setattr(module.Path, "replace", failing)
+    monkeypatch.setattr(Path, "replace", failing)
     with pytest.raises(CannotApply, match="No space left"):
         apply([change(path, "a\n", "b\n") for path in paths])
     assert [path.read_text() for path in paths] == ["a\n", "a\n"]
