@@ -9,7 +9,7 @@ import tokenize
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -92,7 +92,13 @@ def code_of(function: Callable[..., Any] | CodeType) -> CodeType:
 
 def of(function: Callable[..., Any] | CodeType) -> Source:
     """The source of the file that a function was loaded from. Raises SourceUnavailable."""
-    return read(os.path.abspath(code_of(function).co_filename))  # noqa: PTH100 (resolve() would follow links)
+    return read(absolute(code_of(function).co_filename))
+
+
+@cache
+def absolute(filename: str) -> str:
+    """The absolute path of a code's file; links are not followed, names in brackets (``<string>``) stay."""
+    return filename if filename.startswith("<") else os.path.abspath(filename)  # noqa: PTH100
 
 
 def code_objects(module: CodeType) -> Iterator[CodeType]:

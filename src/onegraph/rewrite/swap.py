@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import gc
 import linecache
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -114,7 +112,7 @@ def _live(files: Mapping[str, Pairs]) -> dict[str, list[FunctionType]]:
     if files:
         for thing in gc.get_objects():
             if type(thing) is FunctionType:
-                path = _absolute(thing.__code__.co_filename)
+                path = source.absolute(thing.__code__.co_filename)
                 if path in found:
                     found[path].append(thing)
     for path, file in files.items():
@@ -123,11 +121,6 @@ def _live(files: Mapping[str, Pairs]) -> dict[str, list[FunctionType]]:
             if name not in names:
                 raise SwapError(f"{name} of {path} is not loaded in this process")
     return found
-
-
-@cache
-def _absolute(filename: str) -> str:
-    return filename if filename.startswith("<") else os.path.abspath(filename)  # noqa: PTH100 (links stay)
 
 
 def _with_inner(code: CodeType) -> Iterator[CodeType]:
