@@ -3,6 +3,7 @@ deliver."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -72,9 +73,17 @@ def watching() -> Iterator[Callable[[], Findings]]:
 
 
 def reason(break_: Break) -> str:
-    """One sentence on why the graph breaks: the kind's own, else its family's."""
-    own: Callable[[Break], str] | None = getattr(registry.get(registry.classify(break_)), "reason", None)
-    return own(break_) if own is not None else families.of(break_.gb_type).meaning
+    """One sentence on why the graph breaks: the kind's own, else what its page says happens, else its
+    family's."""
+    kind = registry.get(registry.classify(break_))
+    own: Callable[[Break], str] | None = getattr(kind, "reason", None)
+    if own is not None:
+        return own(break_)
+    happens = re.search(r"^What happens: (.+?)[.;:](?:\s|$)", kind.__doc__ or "", re.MULTILINE | re.DOTALL)
+    if happens is None:
+        return families.of(break_.gb_type).meaning
+    sentence = " ".join(happens[1].split()).replace("``", "`")
+    return sentence[0].upper() + sentence[1:] + "."
 
 
 def merged(name: str, before: Findings, results: Sequence[FixResult]) -> FixResult:

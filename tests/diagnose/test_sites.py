@@ -159,3 +159,14 @@ def test_dynamos_own_words_are_cut_to_a_sentence(file: str) -> None:
         own_words(broke(at(file, "print(row)"), explanation=words))
         == "Detected branching (e.g. `if x.sum() > 0:`)."
     )
+
+
+def test_a_raise_that_the_probe_meets_belongs_to_its_condition(tmp_path: Path) -> None:
+    path = tmp_path / "checks.py"
+    path.write_text("def f(x):\n    if x.any():\n        raise ValueError(x)\n    raise KeyError\n")
+
+    def check(line: int, column: int, end: int) -> Break:
+        return broke(Frame(Span(str(path), line, column, line, end), "f"), gb_type="raise on tensor")
+
+    sites = found(check(2, 7, 14), hidden=(check(3, 8, 27), check(4, 4, 18))).sites
+    assert [site.source for site in sites] == ["x.any()", "raise KeyError"]

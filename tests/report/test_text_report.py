@@ -30,9 +30,9 @@ def test_a_run_has_one_row_for_each_site(findings: Findings) -> None:
 def test_a_run_says_all_else_that_happened(findings: Findings) -> None:
     shown = to_text(run_text(findings, "model.py:make"))
     for words in (
-        "(goes with the break at line 2)",
-        "left to eager\n  step (model.py:1)",
-        "recompile limit reached: eager from then on\n  step (model.py:1)",
+        "the value handed over == 4.5 · goes with the break at line 2",
+        "left to eager\n  step  model.py:1",
+        "recompile limit reached: eager from then on\n  step  model.py:1",
         "the hooks saw 1, torch's structured trace 2",
         "next: onegraph fix model.py:make   ·   onegraph explain branch_on_tensor",
     ):

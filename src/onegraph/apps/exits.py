@@ -18,10 +18,15 @@ CLEAN, FINDINGS, USAGE, TARGET_FAILED, UNVERIFIED, NOTHING, OUR_FAULT = 0, 1, 2,
 
 
 def after_run(findings: Findings) -> int:
-    """1 on a break that isn't intended, on a reached recompile limit, and when the compiler stopped with an
-    error."""
+    """1 on a break that isn't intended, on a reached recompile limit, and when the compiler itself failed.
+
+    An exception of the program's own is its behaviour: it raises without torch.compile too."""
+    from onegraph.torch_private.dynamo import is_compiler_error
+
+    trace = findings.trace
     broken = any(not site.intended for site in findings.sites)
-    return FINDINGS if broken or findings.trace.limits_reached or findings.trace.error else CLEAN
+    failed = trace.error is not None and is_compiler_error(trace.error)
+    return FINDINGS if broken or trace.limits_reached or failed else CLEAN
 
 
 def after_fix(result: FixResult) -> int:

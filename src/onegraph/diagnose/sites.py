@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from onegraph.diagnose.owner import owner_of
 from onegraph.diagnose.recompiles import attributed
-from onegraph.diagnose.source import snippet
+from onegraph.diagnose.source import guarded_by, snippet
 from onegraph.model import Break, Findings, Frame, Outcome, Owner, Site, Span, Trace
 
 SEVERITY = (Outcome.HIDDEN, Outcome.RESUMED, Outcome.REST_EAGER, Outcome.FRAME_SKIPPED)
@@ -34,6 +34,7 @@ def diagnose(
         if break_.stack:
             groups.setdefault(site_frame(break_).span, []).append(break_)
     sites = [_site(span, breaks, classify, explain or own_words) for span, breaks in groups.items()]
+    sites = [site for site in sites if not _part_of_another(site, sites)]
     by_span = Counter(site.span for _, site in attributed(trace.recompiles, sites) if site is not None)
     sites = [replace(site, recompiles=by_span[site.span]) for site in sites]
     return Findings(tuple(sorted(sites, key=_badness)), trace)
@@ -76,6 +77,13 @@ def _site(
         intended=all(break_.intended for break_ in seen),
         reason=explain(typical),
         breaks=tuple(seen),
+    )
+
+
+def _part_of_another(site: Site, sites: list[Site]) -> bool:
+    """``if t.any(): raise ...`` breaks at the condition, and again at the raise: one site of one kind, not two."""
+    return site.kind != "other" and any(
+        other.kind == site.kind and guarded_by(site.span.file, site.span, other.span) for other in sites
     )
 
 

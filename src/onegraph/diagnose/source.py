@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import sys
+from functools import lru_cache
 
 from onegraph.model import Span
 
@@ -27,6 +29,32 @@ def snippet(span: Span) -> str:
     line = lines[span.line - 1].encode()
     end = span.end_column if span.end_line == span.line and span.end_column > span.column else len(line)
     return line[span.column : end].decode(errors="replace").strip()
+
+
+def guarded_by(file: str, inner: Span, test: Span) -> bool:
+    """Whether ``inner`` stands in the body of an ``if`` whose condition holds ``test``."""
+    tree = _tree(text_of(file))
+    if tree is None or inner.file != test.file:
+        return False
+    return any(
+        isinstance(node, ast.If)
+        and _covers(node.test, node.test, test)
+        and (_covers(node.body[0], node.body[-1], inner))
+        for node in ast.walk(tree)
+    )
+
+
+def _covers(first: ast.stmt | ast.expr, last: ast.stmt | ast.expr, span: Span) -> bool:
+    start, end = (first.lineno, first.col_offset), (last.end_lineno or 0, last.end_col_offset or 0)
+    return start <= (span.line, span.column) and (span.end_line, span.end_column) <= end
+
+
+@lru_cache(maxsize=32)
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
 
 
 def statement_line(file: str, line: int) -> str:

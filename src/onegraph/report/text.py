@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
@@ -19,7 +19,7 @@ from onegraph.model import Findings, Outcome, Owner, Site, Trace
 from onegraph.torch_private import registry
 
 WIDTH = 100
-_RECOMPILES_SHOWN = 8
+_REASONS_SHOWN = 5
 
 
 class Patch(str):
@@ -89,10 +89,11 @@ def totals(findings: Findings) -> str:
         words.append("no break")
     if trace.recompiles:
         caused = sum(recompile.caused_by_break for recompile in trace.recompiles)
-        extra = f" ({caused} caused by breaks)" if caused else ""
+        share = "" if caused == len(trace.recompiles) else f"{caused} of them "
+        extra = f" ({share}caused by breaks)" if caused else ""
         words.append(counted(len(trace.recompiles), "recompile") + extra)
     if trace.frames_given_up:
-        words.append(f"{counted(len(trace.frames_given_up), 'function')} left to eager")
+        words.append(f"{counted(len(set(trace.frames_given_up)), 'function')} left to eager")
     if trace.limits_reached:
         words.append(f"recompile limit reached {len(trace.limits_reached)}×")
     return " · ".join(words)
@@ -143,20 +144,27 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def notices(findings: Findings) -> Iterator[Text]:
+def notices(findings: Findings) -> Iterator[RenderableType]:
     """What happened besides the breaks, one block each."""
     trace = findings.trace
     if trace.recompiles:
         yield _recompiles(findings)
     if trace.frames_given_up:
-        yield _block("left to eager", trace.frames_given_up)
+        yield _block("left to eager", map(_short_place, dict.fromkeys(trace.frames_given_up)))
     if trace.limits_reached:
-        yield _block("recompile limit reached: eager from then on", trace.limits_reached)
+        yield _block("recompile limit reached: eager from then on", map(_short_place, trace.limits_reached))
     if trace.disagreements:
         yield _block("torch's own log tells something else", trace.disagreements)
     if trace.error is not None:
         words = str(trace.error).strip().splitlines() or [""]
-        yield _block("stopped by an error", [f"{type(trace.error).__name__}: {words[0]}"])
+        yield _block("an error was raised", [f"{type(trace.error).__name__}: {words[0]}"])
+
+
+def _short_place(place: str) -> str:
+    """ "function (file:line)" with a path for people."""
+    function, _, where = place.removesuffix(")").rpartition(" (")
+    file, _, line = where.rpartition(":")
+    return f"{function_name(function)}  {display_path(file)}:{line}" if file else place
 
 
 def usual_next(findings: Findings, target: str) -> str:
@@ -207,17 +215,21 @@ def _whose_totals(sites: Iterable[Site]) -> str:
     return ", ".join(words + [f"{number} in {name}" for name, number in counts.most_common()])
 
 
-def _recompiles(findings: Findings) -> Text:
-    rows: Counter[str] = Counter()
+def _recompiles(findings: Findings) -> RenderableType:
+    rows: dict[str, Counter[str]] = {}
     for recompile, site in attributed(findings.trace.recompiles, findings.sites):
+        function = f"{function_name(recompile.function)}  {display_path(recompile.file)}:{recompile.line}"
         why = plain_reason(recompile.reasons[0]) if recompile.reasons else "torch gives no reason"
-        because = f"  (goes with the break at line {site.span.line})" if site is not None else ""
-        place = f"{display_path(recompile.file)}:{recompile.line}"
-        rows[f"{function_name(recompile.function)}  {place}: {why}{because}"] += 1
-    lines = [row + (f"  {times}×" if times > 1 else "") for row, times in rows.items()]
-    more = len(lines) - _RECOMPILES_SHOWN
-    rest = [f"and {more} more; all are in --output-format json"] if more > 0 else []
-    return _block("recompiled", lines[:_RECOMPILES_SHOWN] + rest)
+        because = f" · goes with the break at line {site.span.line}" if site is not None else ""
+        rows.setdefault(function, Counter())[why + because] += 1
+    parts: list[RenderableType] = []
+    for function, reasons in rows.items():
+        parts.append(Text(f"recompiled  {function}", style="yellow"))
+        lines = [why + (f" · {times}×" if times > 1 else "") for why, times in reasons.items()]
+        more = len(lines) - _REASONS_SHOWN
+        rest = [f"and {more} more; all are in --output-format json"] if more > 0 else []
+        parts += [Padding(Text(line), (0, 0, 0, 2)) for line in lines[:_REASONS_SHOWN] + rest]
+    return Group(*parts)
 
 
 def plain_reason(reason: str) -> str:
@@ -228,11 +240,8 @@ def plain_reason(reason: str) -> str:
     return " ".join(reason.split())
 
 
-def _block(title: str, lines: Iterable[str]) -> Text:
-    text = Text(title, style="yellow")
-    for line in lines:
-        text.append(f"\n  {line}", style="default")
-    return text
+def _block(title: str, lines: Iterable[str]) -> RenderableType:
+    return Group(Text(title, style="yellow"), *(Padding(Text(line), (0, 0, 0, 2)) for line in lines))
 
 
 def nothing_compiled(target: str, trace: Trace, why: str, step: str) -> Page:
