@@ -38,6 +38,8 @@ _NOTE = "a formatter that shows the function or line of a record shows those of 
 
 
 def recognises(break_: Break, node: ast.AST | None) -> bool:
+    if isinstance(node, ast.Call) and is_log(node):
+        return True
     statement = tree.statement(node) if node is not None else None
     if statement is None or node is None:
         return break_.gb_type.startswith("logging.Logger method")

@@ -33,6 +33,8 @@ UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 
 
 def recognises(break_: Break, node: ast.AST | None) -> bool:
+    if isinstance(node, ast.Call) and is_print(node):
+        return True
     statement = tree.statement(node) if node is not None else None
     call = call_of(statement) if not isinstance(statement, ast.If) else first_call(statement, node)
     return call is not None and is_print(call)

@@ -34,6 +34,8 @@ _NOTE = "inside the compiled program the warning names the op as its place"
 
 
 def recognises(break_: Break, node: ast.AST | None) -> bool:
+    if isinstance(node, ast.Call) and is_warn(node):
+        return True
     statement = tree.statement(node) if node is not None else None
     call = call_of(statement) if not isinstance(statement, ast.If) else first_call(statement, node)
     return call is not None and is_warn(call)

@@ -34,8 +34,8 @@ def hoisted(request: Request, kind: str, statement: ast.stmt) -> Candidate | Dec
     if scope.function is None or free_names(call) & scope.names:
         return Declined(
             kind,
-            f"the logger of line {statement.lineno} is made from values of the function",
-            "Make it at module level or in __init__",
+            f"The logger of line {statement.lineno} is made from values of the function.",
+            "Make it at module level.",
         )
     name = text_.unused_name(tree, "_logger")
     made = f"{name} = {text_.segment(text, call)}"

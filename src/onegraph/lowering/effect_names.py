@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import keyword
 import re
 from collections.abc import Container
 
-LONGEST = 28  # characters of a generated name; longer ones are called by their role
+LONGEST = 32  # characters of a generated name; longer ones are called by their role
 
 _STOP = frozenset(
     (
@@ -91,7 +92,8 @@ def of_value(node: ast.expr, local: Container[str]) -> str:
     ``local`` are the names of variables; what other names lead to is a module (``torch.isnan``).
     """
     words = re.sub(r"_+", "_", re.sub(r"\W", "_", _words(node, local) or "")).strip("_")
-    if not words or len(words) > LONGEST or words[0].isdigit() or keyword.iskeyword(words):
+    unfit = not words.isidentifier() or keyword.iskeyword(words) or hasattr(builtins, words)
+    if unfit or len(words) > LONGEST:
         return "flag" if isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp) else "value"
     return words
 
@@ -100,10 +102,10 @@ def _words(node: ast.expr, local: Container[str]) -> str | None:
     match node:
         case ast.Name(id=name):
             return "" if name in ("self", "cls") else name
-        case ast.Constant(value=int() | str() as value):
+        case ast.Constant(value=int() | float() | str() as value):
             return str(value).replace("-", "minus_")
         case ast.Attribute(value=inner, attr=attribute):
-            return attribute if _is_module(inner, local) else _joined(_words(inner, local), attribute)
+            return attribute if _is_module(inner, local) else _joined(_words(inner, local) or "", attribute)
         case ast.Call(func=ast.Attribute(value=inner, attr="size"), args=[ast.Constant(value=int(dim))]):
             return _joined(_words(inner, local), f"size_{dim}")
         case ast.Call(func=function, args=arguments):

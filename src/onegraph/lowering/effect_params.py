@@ -222,8 +222,8 @@ class _Splitter:
                         self._expression(child, when)
             case _:
                 raise CannotMove(
-                    f"a {type(node).__name__.lower()} statement stands beside the effect",
-                    "Move the effect into a statement of its own",
+                    f"A {type(node).__name__.lower()} statement stands beside the effect.",
+                    "Move the effect into a statement of its own.",
                 )
 
     def _expression(self, node: ast.expr, when: When) -> None:
@@ -411,27 +411,27 @@ class _Splitter:
                 first.setdefault(node.id, node)
         if used and not _always_raises(self.statement):
             raise CannotMove(
-                f"{', '.join(sorted(used))} is set beside the effect and used after it",
-                "Set it before the effect, in a statement of its own",
+                f"`{', '.join(sorted(used))}` is set beside the effect and used after it.",
+                "Set it before the effect, in a statement of its own.",
             )
         for name, node in first.items():
             # the value of an assignment comes behind its target in the tree, before it in time
             if isinstance(node.ctx, ast.Load) or _reads_itself(self.statement, name):
                 raise CannotMove(
-                    f"{name} is changed beside the effect", "Use a new name for the changed value"
+                    f"`{name}` is changed beside the effect.", "Use a new name for the changed value."
                 )
 
     def _refuse(self, node: ast.Name) -> None:
         facts = self.locals.get(node.id, ())
         types = sorted({fact.type for fact in facts} - {UNDEFINED})
         if not facts:
-            reason = f"no input reaches this statement, so what {node.id} holds is not known"
-            step = "Give inputs that reach it"
+            reason = f"No input reaches line {node.lineno}, so what `{node.id}` holds is not known."
+            step = "Give inputs that reach it."
         elif any(fact.type == UNDEFINED for fact in facts):
-            reason, step = f"{node.id} is not always set here", f"Set {node.id} before the condition"
+            reason, step = f"`{node.id}` is not always set here.", f"Set `{node.id}` before the condition."
         else:
-            reason = f"{node.id} is a {' or a '.join(types)}, which an op can't take as a parameter"
-            step = f"Put what is needed of {node.id} (a tensor, a number, a string) into a variable first"
+            reason = f"`{node.id}` is a {' or a '.join(types)}, which an op can't take as a parameter."
+            step = f"Put what is needed of `{node.id}` (a tensor, a number, a string) into a variable first."
         raise CannotMove(reason, step)
 
 

@@ -39,15 +39,15 @@ def moved(
     """
     statement = statement or statement_of(request)
     if statement is None:
-        yield Declined(proposal.kind, "there is no statement at this place", "Report this as a bug")
+        yield Declined(proposal.kind, "There is no statement at this place.", "Report this as a bug.")
         return
     try:
         outer = effect_loggers.calls_once(request)
     except LookupError as error:
         yield Declined(
             proposal.kind,
-            f"the helper around it writes once because of its cache, and is called from {error}",
-            "Call the helper outside the compiled function",
+            f"The helper around it writes once because of its cache, and is called from {error}.",
+            "Call the helper outside the compiled function.",
         )
         return
     call = call_of(outer)
@@ -103,12 +103,12 @@ def _names_its_caller(call: ast.Call) -> bool:
 def _mixed(statement: ast.stmt) -> tuple[str, str]:
     if isinstance(statement, ast.If):
         return (
-            f"the arms of the `if` in line {statement.lineno} do more than write or raise",
-            "Give the effect an `if` of its own",
+            f"The arms of the `if` in line {statement.lineno} do more than write or raise.",
+            "Give the effect an `if` of its own.",
         )
     return (
-        f"the call in line {statement.lineno} is a part of a larger statement",
-        "Put it into a statement of its own",
+        f"The call in line {statement.lineno} is a part of a larger statement.",
+        "Put it into a statement of its own.",
     )
 
 
@@ -136,8 +136,8 @@ def caught(kind: str) -> Declined:
     """The decline of a check that stands in a ``try``."""
     return Declined(
         kind,
-        "it stands in a `try` that may catch the exception, which in a graph leaves the whole graph",
-        "Move the check in front of the `try`",
+        "The check stands in a `try` that may catch its exception; inside a graph it leaves the whole graph.",
+        "Move the check in front of the `try`.",
     )
 
 

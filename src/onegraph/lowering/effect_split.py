@@ -38,13 +38,13 @@ def split_off(request: Request, statement: ast.If, verb: str, says: list[str]) -
     (facts,) = request.facts.values(test)
     if not leading or not facts or not all(fact.is_tensor for fact in facts) or scope.function is None:
         raise CannotMove(
-            f"the arm of the `if` in line {statement.lineno} writes and computes",
-            "Give the effect an `if` of its own",
+            f"the arm of the `if` in line {statement.lineno} writes and computes.",
+            "Give the effect an `if` of its own.",
         )
     if effect_text.is_elif(text, statement) or not all(
         effect_text.owns_lines(text, s) for s in (statement, *statement.body)
     ):
-        raise CannotMove("it shares its lines with other statements", "Put it on a line of its own")
+        raise CannotMove("The effect shares its lines with other statements.", "Put it on a line of its own.")
 
     node = copy.copy(statement)
     node.body, node.orelse = leading, []

@@ -14,7 +14,9 @@ from onegraph.lowering.effect_params import CannotMove
 from onegraph.rewrite import text as text_
 
 Edits = Sequence[tuple[ast.expr, str]]
-_SHARED_LINE = CannotMove("it shares its lines with other statements", "Put it on a line of its own")
+_SHARED_LINE = CannotMove(
+    "The effect shares its lines with other statements.", "Put it on a line of its own."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def move_to_op(request: Request, effect: Effect) -> Moved:
     tree = text_.parse(text)
     scope = scope_of(tree, effect.statement)
     if scope.function is None:
-        raise CannotMove("it stands at module level", "Move it into a function")
+        raise CannotMove("The statement stands at module level.", "Move it into a function.")
     part = effect_text.part_of(text, effect.statement, effect.arms, effect.outside)
     parts = split(request, tree, effect.statement, part.node, part.tests, effect.force)
     arguments = ", ".join(p.argument for p in parts.parameters)
