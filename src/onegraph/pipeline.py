@@ -7,17 +7,18 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
-from onegraph import mend, observe
+from onegraph import mend, observe, verify
 from onegraph.diagnose import diagnose
 from onegraph.kinds import families, registry
 from onegraph.model import Break, Evidence, Findings, FixResult, Level, Program, Trace
+from onegraph.rewrite.workspace import Workspace
 from onegraph.state import preserved
 from onegraph.state.copying import copy_call
 from onegraph.state.run import run_call
 from onegraph.targets import Recorded, Script, TargetFailed, recorded
 from onegraph.targets.traceback import trimmed
+from onegraph.together import evidence_together, one_result
 from onegraph.torch_private import dynamo, version
 
 Target = Program | Script
@@ -61,7 +62,8 @@ def fix(
     for entry in entries:
         with entry.mode():
             results.append(_fix_program(entry.program, level, select, ignore))
-    return merged(str(target), _findings(trace, ()), results)
+    result = one_result(str(target), _findings(trace, ()), results)
+    return replace(result, evidence=_verified_together(result, entries, results))
 
 
 @contextmanager
@@ -86,31 +88,27 @@ def reason(break_: Break) -> str:
     return sentence[0].upper() + sentence[1:] + "."
 
 
-def merged(name: str, before: Findings, results: Sequence[FixResult]) -> FixResult:
-    """The results of several programs of one script as one. ``before`` stands in where nothing was
-    recorded."""
-    if not results:
-        return FixResult(name, before, before, (), (), Evidence())
-    evidence = [result.evidence for result in results if result.changes] or [results[0].evidence]
-    return FixResult(
-        program=name,
-        before=_together([result.before for result in results]),
-        after=_together([result.after for result in results]),
-        repairs=tuple(repair for result in results for repair in result.repairs),
-        changes=tuple({change.path: change for result in results for change in result.changes}.values()),
-        evidence=Evidence(
-            checks=tuple(check for each in evidence for check in each.checks),
-            inputs=sum(each.inputs for each in evidence),
-            max_abs=max(each.max_abs for each in evidence),
-            max_rel=max(each.max_rel for each in evidence),
-            seconds=sum(each.seconds for each in evidence),
-        ),
-        seconds=_summed([result.seconds for result in results]),
-    )
-
-
 def _fix_program(program: Program, level: Level, select: Sequence[str], ignore: Sequence[str]) -> FixResult:
     return mend.mend(program, run(program), level=level, select=select, ignore=ignore)
+
+
+def _verified_together(
+    result: FixResult, entries: Sequence[Recorded], alone: Sequence[FixResult]
+) -> Evidence:
+    """Each program was verified with its own changes; where others were merged in, it is verified again."""
+    workspace = Workspace()
+    for change in result.changes:
+        workspace = workspace.with_text(change.path, change.mended, change.functions)
+    evidence = []
+    for entry, own in zip(entries, alone, strict=True):
+        if own.changes and own.changes != result.changes:
+            levels = [repair.level for repair in own.repairs if repair.level is not None]
+            with entry.mode():
+                level = max(levels, key=list(Level).index, default=Level.EXACT)
+                evidence.append(verify.whole(entry.program, Workspace(), workspace, (), level=level))
+        elif own.changes:
+            evidence.append(own.evidence)
+    return evidence_together(evidence)
 
 
 def _run_script(script: Script) -> tuple[Trace, tuple[Recorded, ...]]:
@@ -155,29 +153,3 @@ def _eager_error(program: Program) -> BaseException:
         except Exception as error:  # noqa: BLE001 (shown to the user)
             return trimmed(error)
     return RuntimeError("the target raised only under torch.compile")
-
-
-def _together(findings: Sequence[Findings]) -> Findings:
-    traces = [each.trace for each in findings]
-    return Findings(
-        tuple({site.span: site for each in findings for site in each.sites}.values()),
-        Trace(
-            breaks=sum((t.breaks for t in traces), ()),
-            graphs=sum((t.graphs for t in traces), ()),
-            recompiles=sum((t.recompiles for t in traces), ()),
-            frames_given_up=sum((t.frames_given_up for t in traces), ()),
-            limits_reached=sum((t.limits_reached for t in traces), ()),
-            disagreements=sum((t.disagreements for t in traces), ()),
-            compiled_calls=sum(t.compiled_calls for t in traces),
-            error=next((t.error for t in traces if t.error is not None), None),
-            seconds=sum(t.seconds for t in traces),
-        ),
-    )
-
-
-def _summed(tables: Sequence[Any]) -> dict[str, float]:
-    total: dict[str, float] = {}
-    for table in tables:
-        for stage, seconds in table.items():
-            total[stage] = total.get(stage, 0.0) + seconds
-    return total

@@ -83,7 +83,7 @@ def check(ctx: click.Context, words: tuple[str, ...], module: str | None, form: 
     ctx.exit(_observe("check", words, module, form, out))
 
 
-@main.command()
+@main.command(short_help="Mend the breaks of TARGET, verify, show or write the change.")
 @target_options
 @click.option("--diff", "diff_only", is_flag=True, help="Show the change, write nothing (the default).")
 @click.option("--apply", "apply_", is_flag=True, help="Write the verified change into your files.")
@@ -142,7 +142,7 @@ def fix(
     ctx.exit(code)
 
 
-@main.command()
+@main.command(short_help="What a kind of break or a GB id means, with examples.")
 @click.argument("topic", metavar="KIND|GBnnnn")
 def explain(topic: str) -> None:
     """What a kind of break is, why it breaks, and its repair by example."""

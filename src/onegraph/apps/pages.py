@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import platform
+import re
 import sys
 from collections.abc import Iterator
 from importlib import metadata
@@ -12,13 +13,12 @@ from importlib import metadata
 import click
 from rich.console import RenderableType
 from rich.padding import Padding
-from rich.syntax import Syntax
 from rich.text import Text
 
 import onegraph
 from onegraph.kinds import families, registry
 from onegraph.kinds.base import Example, Kind
-from onegraph.report.text import Page
+from onegraph.report.text import Page, Patch
 from onegraph.torch_private import registry as torch_registry
 from onegraph.torch_private import version
 
@@ -39,8 +39,9 @@ def kind_page(kind: Kind) -> Page:
     """The docstring of a kind, and its examples as diffs."""
     heading = Text.assemble((kind.NAME, "bold"), f"  {kind.TITLE}")
     ids = Text(f"torch's ids: {', '.join(kind.GB_IDS)}", style="dim") if kind.GB_IDS else Text()
-    doc = Text(inspect.cleandoc(inspect.getdoc(kind) or ""))
-    parts: list[RenderableType] = [heading, ids, Text(), doc]
+    parts: list[RenderableType] = [heading, ids]
+    for paragraph in _paragraphs(inspect.getdoc(kind) or ""):
+        parts += [Text(), Text(paragraph)]
     for example in kind.EXAMPLES:
         parts += [
             Text(),
@@ -106,10 +107,15 @@ def _version(name: str) -> str:
         return "-"
 
 
-def _diff(example: Example) -> RenderableType:
+def _paragraphs(doc: str) -> Iterator[str]:
+    """Paragraphs of a docstring, unwrapped; "What happens:" and its like start one."""
+    for block in re.split(r"\n\s*\n|\n(?=[A-Z][\w ,()]*: )", inspect.cleandoc(doc)):
+        yield " ".join(block.split()).replace("``", "`")
+
+
+def _diff(example: Example) -> Patch:
     lines = difflib.unified_diff(example.before.splitlines(), example.after.splitlines(), lineterm="", n=100)
-    body = "\n".join(list(lines)[3:])
-    return Padding(Syntax(body, "diff", background_color="default"), (0, 0, 0, 2))
+    return Patch("".join(f"{line}\n" for line in list(lines)[3:]))
 
 
 def _untouched(kind: Kind) -> Iterator[str]:

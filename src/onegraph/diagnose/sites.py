@@ -81,7 +81,7 @@ def _site(
 
 
 def _part_of_another(site: Site, sites: list[Site]) -> bool:
-    """``if t.any(): raise ...`` breaks at the condition, and again at the raise: one site of one kind, not two."""
+    """``if t.any(): raise ...`` breaks at the condition, and again at the raise: one site, not two."""
     return site.kind != "other" and any(
         other.kind == site.kind and guarded_by(site.span.file, site.span, other.span) for other in sites
     )

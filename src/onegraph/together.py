@@ -1,0 +1,145 @@
+"""Several programs of one script, mended one by one, become one result.
+
+Each was mended from the texts on disk. Where two of them change one file, their changes are merged line by
+line; a program whose changes don't fit is left out, with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+
+from onegraph.model import Evidence, FileChange, Findings, FixResult, Repair, Status, Trace
+
+Hunk = tuple[int, int, tuple[str, ...]]  # lines [start, end) of the original, and what replaces them
+
+
+def one_result(name: str, before: Findings, results: Sequence[FixResult]) -> FixResult:
+    """The results as one. ``before`` stands in where there are none."""
+    if not results:
+        return FixResult(name, before, before, (), (), Evidence())
+    changes: dict[str, FileChange] = {}
+    fitting: list[FixResult] = []
+    for result in results:
+        merged = _merged(changes, result.changes)
+        if merged is None:
+            fitting.append(_left_out(result))
+        else:
+            changes = merged
+            fitting.append(result)
+    return FixResult(
+        program=name,
+        before=findings_together([result.before for result in fitting]),
+        after=findings_together([result.after for result in fitting]),
+        repairs=_repairs(fitting),
+        changes=tuple(change for _, change in sorted(changes.items())),
+        evidence=evidence_together([result.evidence for result in fitting if result.changes]),
+        seconds=_summed([result.seconds for result in fitting]),
+    )
+
+
+def findings_together(findings: Sequence[Findings]) -> Findings:
+    """One site for each source position; graphs and recompiles of all."""
+    traces = [each.trace for each in findings]
+    return Findings(
+        tuple({site.span: site for each in findings for site in each.sites}.values()),
+        Trace(
+            breaks=tuple(item for trace in traces for item in trace.breaks),
+            graphs=tuple(item for trace in traces for item in trace.graphs),
+            recompiles=tuple(item for trace in traces for item in trace.recompiles),
+            frames_given_up=tuple(item for trace in traces for item in trace.frames_given_up),
+            limits_reached=tuple(item for trace in traces for item in trace.limits_reached),
+            disagreements=tuple(item for trace in traces for item in trace.disagreements),
+            compiled_calls=sum(trace.compiled_calls for trace in traces),
+            error=next((trace.error for trace in traces if trace.error is not None), None),
+            seconds=sum(trace.seconds for trace in traces),
+        ),
+    )
+
+
+def evidence_together(evidence: Sequence[Evidence]) -> Evidence:
+    """All checks of all; verified only if each of them is. One that checked nothing counts as unverified."""
+    return Evidence(
+        checks=()
+        if not all(each.checks for each in evidence)
+        else tuple(c for e in evidence for c in e.checks),
+        inputs=sum(each.inputs for each in evidence),
+        max_abs=max((each.max_abs for each in evidence), default=0.0),
+        max_rel=max((each.max_rel for each in evidence), default=0.0),
+        seconds=sum(each.seconds for each in evidence),
+    )
+
+
+def merged_text(original: str, first: str, second: str) -> str | None:
+    """Both changes of one text; None where they touch the same lines in different ways."""
+    lines = original.splitlines(keepends=True)
+    hunks = sorted({*_hunks(lines, first), *_hunks(lines, second)})
+    for (start, end, _), (next_start, next_end, _) in zip(hunks, hunks[1:], strict=False):
+        if (
+            next_start < end
+            or start == next_start
+            or (end == next_start and (start == end or next_start == next_end))
+        ):
+            return None
+    for start, end, new in reversed(hunks):
+        lines[start:end] = new
+    return "".join(lines)
+
+
+def _hunks(lines: list[str], text: str) -> Iterator[Hunk]:
+    new = text.splitlines(keepends=True)
+    for tag, start, end, new_start, new_end in SequenceMatcher(
+        None, lines, new, autojunk=False
+    ).get_opcodes():
+        if tag != "equal":
+            yield start, end, tuple(new[new_start:new_end])
+
+
+def _merged(known: Mapping[str, FileChange], more: Sequence[FileChange]) -> dict[str, FileChange] | None:
+    changes = dict(known)
+    for change in more:
+        before = changes.get(change.path)
+        if before is None:
+            changes[change.path] = change
+            continue
+        text = merged_text(change.original, before.mended, change.mended)
+        if text is None:
+            return None
+        functions = tuple(dict.fromkeys((*before.functions, *change.functions)))
+        changes[change.path] = FileChange(change.path, change.original, text, functions)
+    return changes
+
+
+def _left_out(result: FixResult) -> FixResult:
+    """A result whose changes were not taken: everything is as before."""
+    reason = "another program of this script needs a different change of the same lines"
+    step = "Apply the change shown, then run onegraph fix again."
+    repairs = tuple(
+        replace(
+            repair, status=Status.REJECTED, level=None, reason=reason, next_step=step, evidence=Evidence()
+        )
+        if repair.status is Status.APPLIED
+        else repair
+        for repair in result.repairs
+    )
+    return replace(result, after=result.before, repairs=repairs, changes=(), evidence=Evidence())
+
+
+def _repairs(results: Sequence[FixResult]) -> tuple[Repair, ...]:
+    """One decision for each site: an applied one where there is one."""
+    best: dict[object, Repair] = {}
+    for result in results:
+        for repair in result.repairs:
+            known = best.get(repair.site.span)
+            if known is None or (repair.status is Status.APPLIED and known.status is not Status.APPLIED):
+                best[repair.site.span] = repair
+    return tuple(best.values())
+
+
+def _summed(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for table in tables:
+        for stage, seconds in table.items():
+            total[stage] = total.get(stage, 0.0) + seconds
+    return total
