@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onegraph.deliver.apply import CannotApply, apply
+from onegraph.deliver.apply_files import CannotApply, apply
 from onegraph.model import FileChange
 
 

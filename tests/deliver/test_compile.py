@@ -24,6 +24,7 @@ import torch
 from onegraph.deliver.compiled import compile
 from onegraph.deliver.left import GraphBreaksLeft, GraphBreaksLeftWarning
 from onegraph.model import (
+    Check,
     Evidence,
     FileChange,
     Findings,
@@ -170,8 +171,11 @@ FUNCTIONS = (
 )
 
 
-def nothing() -> Findings:
-    return Findings((), Trace())
+def site(line: int, kind: str = "branch_on_tensor") -> Site:
+    span = Span("/somewhere/model.py", line, 4, line, 20)
+    return Site(
+        kind, span, "if x.sum() > 0:", "f", Outcome.RESUMED, Owner.USER, "", 1, 0, False, "why not", ()
+    )
 
 
 class Mender:
@@ -182,13 +186,21 @@ class Mender:
         self.mended = mended
         self.left = left
         self.asked: list[Program] = []
+        self.evidence = Evidence((Check("outputs", True),))
 
     def __call__(self, program: Program, *, level: str) -> FixResult:
         self.asked.append(program)
         changes = (
             (FileChange(str(self.path), PROGRAM, self.mended, FUNCTIONS),) if self.mended != PROGRAM else ()
         )
-        return FixResult(program.name, nothing(), Findings(self.left, Trace()), (), changes, Evidence())
+        return FixResult(
+            program.name,
+            Findings((site(1),), Trace()),
+            Findings(self.left, Trace()),
+            (),
+            changes,
+            self.evidence,
+        )
 
 
 @pytest.fixture
@@ -389,13 +401,6 @@ def test_a_later_mend_gets_the_calls_of_the_earlier_ones_as_they_were(
     assert torch.equal(first.args[0], UP)
 
 
-def site(line: int, kind: str = "branch_on_tensor") -> Site:
-    span = Span("/somewhere/model.py", line, 4, line, 20)
-    return Site(
-        kind, span, "if x.sum() > 0:", "f", Outcome.RESUMED, Owner.USER, "", 1, 0, False, "why not", ()
-    )
-
-
 def test_strict_raises_one_error_with_every_site_left(program: ModuleType, fix: Mender) -> None:
     fix.mended, fix.left = PROGRAM, (site(12), site(30, "item_call"))
     compiled = compile(program.calls, fix=fix, backend="eager")
@@ -421,6 +426,20 @@ def test_not_strict_gives_the_partial_result_and_warns_once(program: ModuleType,
         agree(compiled, program.calls, UP)
         agree(compiled, program.calls, DOWN)
     assert backend.graphs > 1
+
+
+@pytest.mark.parametrize(
+    "check", [Check("gradients", False, "of weight differ"), Check("gradients", None, "why")]
+)
+def test_a_mend_that_is_not_verified_is_not_used(program: ModuleType, fix: Mender, check: Check) -> None:
+    fix.evidence = Evidence((Check("outputs", True), check))
+    with pytest.raises(GraphBreaksLeft, match=rf"mended, but not verified \(gradients: {check.detail}\)"):
+        compile(program.calls, fix=fix, backend="eager")(UP)
+
+
+def test_breaks_that_are_left_do_not_make_the_rest_unverified(program: ModuleType, fix: Mender) -> None:
+    fix.evidence = Evidence((Check("outputs", True), Check("recount, default mode", False, "1 break")))
+    agree(compile(program.calls, fix=fix, backend="eager"), program.calls, UP)
 
 
 def test_an_error_of_the_compiler_that_is_no_break_of_the_program_is_not_hidden(

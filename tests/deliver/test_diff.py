@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onegraph.deliver.diff import diff
+from onegraph.deliver.unified import diff
 from onegraph.model import FileChange
 
 CASES = {

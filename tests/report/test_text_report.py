@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onegraph.deliver.diff import diff
+from onegraph.deliver import diff
 from onegraph.model import Check, Evidence, Findings, FixResult, Owner, Trace
 from onegraph.report.fix_text import evidence_line, fix_text
 from onegraph.report.text import plain_reason, run_text, to_text

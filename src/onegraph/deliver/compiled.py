@@ -16,8 +16,12 @@ from typing import Any
 
 import torch
 
-from onegraph.deliver.left import GraphBreaksLeft, GraphBreaksLeftWarning, Left, description, left
+from onegraph.deliver.left import GraphBreaksLeft, GraphBreaksLeftWarning, Left, description, left, unproven
+from onegraph.diagnose import diagnose
+from onegraph.kinds import registry
+from onegraph.mend import mend
 from onegraph.model import Call, FixResult, Level, Program
+from onegraph.observe import observe, probe
 from onegraph.rewrite.source import SourceUnavailable, code_of
 from onegraph.rewrite.swap import code_map
 from onegraph.rewrite.workspace import Workspace
@@ -31,23 +35,23 @@ Fix = Callable[..., FixResult]  # (program, *, level)
 def compile(
     f: Target | None = None,
     *,
-    fix: Fix,
     level: Level | str = Level.RELAXED,
     strict: bool = True,
+    fix: Fix | None = None,
     **options: Any,
 ) -> Any:
     """``torch.compile`` that gives one graph: as a function (``compile(model)``) or a decorator.
 
-    The program is mended by ``fix`` on the first call that breaks the graph, with the arguments of that
+    The program is mended on the first call that breaks the graph, with the arguments of that
     call, and again when a later call brings a new break. The user's functions stay as they are; only the
     compiler reads the mended code. ``level`` says what repairs may change: "exact", "relaxed" or
     "lossy". Every keyword of ``torch.compile`` is passed on; ``fullgraph`` is True unless given (with
     False the default capture settings of torch apply, and a break is an error all the same).
 
-    Raises ``GraphBreaksLeft`` on a call whose breaks can't all be mended. With ``strict=False`` the program
-    then runs with what could be mended, and warns once.
+    Raises ``GraphBreaksLeft`` on a call whose breaks can't all be mended and verified. With ``strict=False``
+    the program then runs with what could be mended, and warns once.
     """
-    again = functools.partial(compile, fix=fix, level=level, strict=strict, **options)
+    again = functools.partial(compile, level=level, strict=strict, fix=fix, **options)
     if f is None:
         return again
     if inspect.isclass(f) or not callable(f):
@@ -57,7 +61,7 @@ def compile(
     if options.get("disable"):
         return torch.compile(f, **options)
     target = optimized.unwrapped(f) if isinstance(f, torch.nn.Module) else substitute.innermost(f)
-    program = _Mended(target, fix, level, strict, options)
+    program = _Mended(target, fix or _fix, level, strict, options)
     call = _caller(program)
     if isinstance(target, torch.nn.Module):
         return optimized.CompiledModule(target, program.context(), call, again)
@@ -128,13 +132,13 @@ class _Mended:
             broken = error
         if result is None:
             return self.call(broken, compiled, args, kwargs)
-        return self.give_up(broken, left(result), result, args, kwargs)
+        return self.give_up(broken, unproven(result) or left(result), result, args, kwargs)
 
     def mend(self, call: Call) -> FixResult:
         """Mend for this call and those before it, and take what came out."""
         calls = (*self.calls, copy_call(call))
         result = self.fix(Program(self.name, self.target, calls, self.options), level=self.level)
-        if result.changes:  # made from all the calls: they replace what was there
+        if result.changes and not unproven(result):  # made from all the calls: they replace what was there
             codes = code_map(Workspace({change.path: change for change in result.changes}))
             codes.install_helpers()
             self.lookup = codes.get
@@ -158,6 +162,12 @@ class _Mended:
         warnings.warn(description(self.name, sites), GraphBreaksLeftWarning, stacklevel=_depth())
         self.compiled = self.build(whole=False)
         return self.compiled(*args, **kwargs)
+
+
+def _fix(program: Program, *, level: Level) -> FixResult:
+    trace = observe(program)
+    hidden = probe(program) if trace.breaks else ()
+    return mend(program, diagnose(trace, hidden, classify=registry.classify), level=level)
 
 
 def _as_it_is(code: object) -> None:

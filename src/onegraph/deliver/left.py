@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onegraph.diagnose.owner import display_path
+from onegraph.mend.loop import RECOUNT
 from onegraph.model import FixResult, Repair, Site, Span, Status
 from onegraph.rewrite.pairing import real_path, user_lines
 
@@ -56,23 +56,31 @@ def description(program: str, sites: tuple[Left, ...]) -> str:
 
 def left(result: FixResult) -> tuple[Left, ...]:
     """The sites of a mended program that still break; what was tried tells why."""
-    tried = {_place(each.site, result): each for each in result.repairs if each.status is not Status.APPLIED}
-    return tuple(
-        _left(site, tried.get(_place(site, result)), result) for site in _unique(result.after.sites, result)
-    )
+    found: dict[tuple[str, int, str], Left] = {}
+    for site in result.after.sites:
+        span = _users(site.span, result)
+        tried = [
+            each for each in result.repairs if each.status is not Status.APPLIED and _same(each, site, span)
+        ]
+        one = _left(site, span, tried[0] if tried else None)
+        found.setdefault((span.file, span.line, site.kind), one)
+    return tuple(found.values())
 
 
-def _unique(sites: Iterable[Site], result: FixResult) -> Iterator[Site]:
-    seen: dict[Span, Site] = {}
-    for site in sites:
-        seen.setdefault(_place(site, result), site)
-    return iter(seen.values())
+def unproven(result: FixResult) -> tuple[Left, ...]:
+    """The sites of a program whose mend was not verified; none where it was.
+
+    Breaks that are left are no such case: what was mended is right for all that.
+    """
+    checks = [check for check in result.evidence.checks if not check.name.startswith(RECOUNT)]
+    doubts = "; ".join(f"{check.name}: {check.detail}" for check in checks if check.passed is not True)
+    if not result.changes or (checks and not doubts):
+        return ()
+    reason = f"mended, but not verified ({doubts or 'nothing was compared'})"
+    return tuple(_left(site, site.span, None, reason) for site in result.before.sites)
 
 
-def _left(site: Site, repair: Repair | None, result: FixResult) -> Left:
-    span = _place(site, result)
-    reason = repair.reason if repair is not None and repair.reason else site.reason
-    step = repair.next_step if repair is not None else ""
+def _left(site: Site, span: Span, repair: Repair | None, reason: str = "") -> Left:
     return Left(
         kind=site.kind,
         file=span.file,
@@ -80,19 +88,22 @@ def _left(site: Site, repair: Repair | None, result: FixResult) -> Left:
         column=span.column + 1,
         function=site.function,
         source=site.source.strip().partition("\n")[0],
-        reason=reason,
-        next_step=step or f"onegraph explain {site.kind}",
+        reason=reason or (repair.reason if repair is not None else "") or site.reason,
+        next_step=(repair.next_step if repair is not None else "") or f"onegraph explain {site.kind}",
     )
 
 
-def _place(site: Site, result: FixResult) -> Span:
-    """The span in the user's file: a site may stand in the mended text, whose lines are others."""
-    if site.span.file == real_path(site.span.file):
-        return site.span
-    path = real_path(site.span.file)
+def _same(repair: Repair, site: Site, span: Span) -> bool:
+    known = repair.site
+    return known.kind == site.kind and (known.span.file, known.span.line) == (span.file, span.line)
+
+
+def _users(span: Span, result: FixResult) -> Span:
+    """The span in the user's file: sites found after mending have lines of the mended text."""
+    path = real_path(span.file)
     change = next((each for each in result.changes if each.path == path), None)
-    lines: Mapping[int, tuple[int, bool]] = (
-        dict(enumerate(user_lines(change.original, change.mended))) if change is not None else {}
-    )
-    line, end = (lines.get(at, (at, True))[0] for at in (site.span.line, site.span.end_line))
-    return Span(path, line, site.span.column, end, site.span.end_column)
+    if change is None:
+        return replace(span, file=path)
+    lines = user_lines(change.original, change.mended)
+    line, end = (lines[at][0] if at < len(lines) else at for at in (span.line, span.end_line))
+    return replace(span, file=path, line=line, end_line=end)

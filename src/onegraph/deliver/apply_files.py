@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from onegraph.deliver.diff import changed_lines
 from onegraph.deliver.place import place
+from onegraph.deliver.unified import changed_lines
 from onegraph.model import FileChange, Owner
 
 
