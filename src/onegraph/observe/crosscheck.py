@@ -1,7 +1,8 @@
-"""Two witnesses of one run: the hooks and torch's structured trace. What only one of them saw is put in words.
+"""Two witnesses of one run: the hooks and torch's structured trace. What only one of them saw is put in
+words.
 
-Dynamo writes the reason of a break into both, word for word. Breaks are therefore counted by the beginning of their
-reason; recompiles and failed frames by their number.
+Dynamo writes the reason of a break into both, word for word. Breaks are therefore counted by the beginning
+of their reason; recompiles and failed frames by their number.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From the position of a bytecode instruction to the span of the expression that a reader would point at.
 
-A jump covers the whole ``if`` statement: the span is that of its test, or of the operand of ``and``/``or`` that is
-tested. A call chained over several lines is cut to its last line by the compiler: the span is the whole call. All
-else stays as the compiler says. Without source nothing is changed.
+A jump covers the whole ``if`` statement: the span is that of its test, or of the operand of ``and``/``or``
+that is tested. A call chained over several lines is cut to its last line by the compiler: the span is the
+whole call. All else stays as the compiler says. Without source nothing is changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Probe mode: all breaks in one trace, also those behind a skipped frame, in loops, in ``try``, in generators."""
+"""Probe mode: all breaks in one trace, also those behind a skipped frame, in loops, in ``try``, in
+generators."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from onegraph.torch_private.records import Raised
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """``breaks`` in the order of the trace. ``stopped``: one sentence for each call whose trace ended early; what
-    stands behind that place was not looked at."""
+    """``breaks`` in the order of the trace. ``stopped``: one sentence for each call whose trace ended early;
+    what stands behind that place was not looked at."""
 
     breaks: tuple[Break, ...]
     stopped: tuple[str, ...] = ()
@@ -31,15 +32,16 @@ def probe(program: Program, *, residual: bool = False) -> tuple[Break, ...]:
 def explore(program: Program, *, residual: bool = False) -> Probe:
     """Trace each call once, going on behind every break with the real values, on copies.
 
-    ``residual``: only what breaks with scalars and data-dependent shapes captured. The trace runs operations of the
-    program for real (prints are swallowed); its state is put back afterwards. Branches not taken are not seen.
+    ``residual``: only what breaks with scalars and data-dependent shapes captured. The trace runs operations
+    of the program for real (prints are swallowed); its state is put back afterwards. Branches not taken are
+    not seen.
     """
     capture = residual or bool(program.options.get("fullgraph"))
     found: dict[object, Break] = {}
     stopped: list[str] = []
     for number, call in enumerate(program.calls):
         seen = _trace(program, call, capture)
-        for raised in seen.breaks:
+        for raised in (each for each in seen.breaks if each.frames):
             each = as_break(raised, Outcome.HIDDEN, tuple(positions.frame(frame) for frame in raised.frames))
             found.setdefault((each.gb_type, each.stack), each)
         if seen.stopped:

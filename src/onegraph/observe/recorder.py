@@ -38,14 +38,13 @@ class Recorder:
         self.given_up: list[str] = []
         self.limits: list[str] = []
         self.faults: list[str] = []
-        self.compiled = 0
+        self.attempts = 0
         self.check = CrossCheck()
 
-    def compiling(self, code: CodeType) -> None:
-        self.compiled += 1
-
-    def failed(self, code: CodeType) -> None:
-        self.check.hooked_failure()
+    def compiled(self, code: CodeType, failed: bool) -> None:
+        self.attempts += 1
+        if failed:
+            self.check.hooked_failure()
 
     def broke(self, raised: Raised, outcome: Outcome, reason: str) -> None:
         self.check.hooked_break(reason)
@@ -53,7 +52,7 @@ class Recorder:
 
     def frame_ended(self, code: CodeType, raised: Raised, logged: bool, swallowed: bool) -> None:
         if code.co_flags & inspect.CO_GENERATOR:
-            self.compiled += 1  # Dynamo refuses a generator before it starts on it
+            self.attempts += 1  # Dynamo refuses a generator before it starts on it
         if not logged:
             self._add(raised, Outcome.FRAME_SKIPPED, code)
         if swallowed:
@@ -122,8 +121,8 @@ def _whole_function(code: CodeType) -> Frame:
 
 
 def _handed_over(code: CodeType, reason: str) -> bool:
-    """Whether a failed guard reads a value that exists only because a break handed it to a resume function: a stack
-    value, or a local that the function computes itself. ``code`` is the original function."""
+    """Whether a failed guard reads a value that exists only because a break handed it to a resume function:
+    a stack value, or a local that the function computes itself. ``code`` is the original function."""
     guard = reason.split("#", 1)[0]
     arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     computed = set(code.co_varnames) - (set(arguments) - _assigned(code))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from onegraph.model import Trace
 from onegraph.observe.recorder import Recorder
-from onegraph.torch_private import hooks, structured
+from onegraph.torch_private import canary, hooks, structured
 
 
 class Watch:
@@ -29,8 +29,8 @@ class Watch:
             recompiles=tuple(seen.recompiles),
             frames_given_up=tuple(dict.fromkeys(seen.given_up)),
             limits_reached=tuple(seen.limits),
-            disagreements=(*seen.faults, *seen.check.disagreements()),
-            compiled_calls=seen.compiled,
+            disagreements=(*canary.missing(), *seen.faults, *seen.check.disagreements()),
+            compiled_calls=seen.attempts,
             error=self.error,
             seconds=running if self._seconds is None else self._seconds,
         )
@@ -41,7 +41,8 @@ class Watch:
 
 @contextmanager
 def watch() -> Iterator[Watch]:
-    """Watch every compilation inside. An exception that leaves the block is kept in ``Watch.error`` and goes on."""
+    """Watch every compilation inside. An exception that leaves the block is kept in ``Watch.error`` and goes
+    on."""
     watching = Watch()
     try:
         with hooks.listening(watching._recorder), structured.reading(watching._recorder.read):

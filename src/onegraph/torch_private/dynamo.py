@@ -17,13 +17,16 @@ def reset() -> None:
 
 
 def patched(**settings: Any) -> AbstractContextManager[Any]:
-    """``torch._dynamo.config`` with other values inside. A setting that this torch doesn't have is left out."""
+    """``torch._dynamo.config`` with other values inside. A setting that this torch doesn't have is left
+    out."""
     known = {name: value for name, value in settings.items() if hasattr(config, name)}
-    return config.patch(known)
+    patch: AbstractContextManager[Any] = config.patch(known)
+    return patch
 
 
 def is_compiler_error(error: BaseException) -> bool:
-    """Whether the compiler raised it, and not the program. (A TorchRuntimeError may repeat the program's own.)"""
+    """Whether the compiler raised it, and not the program. (A TorchRuntimeError may repeat the program's
+    own.)"""
     return isinstance(
         error, (exc.TorchDynamoException, exc.FailOnRecompileLimitHit, GuardOnDataDependentSymNode)
     )

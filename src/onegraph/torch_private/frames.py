@@ -1,7 +1,7 @@
 """What Dynamo's tracer knows at one moment: the stack of user frames with positions, and the local variables.
 
-Reading changes nothing: lazy variables stay lazy (realising one installs guards), containers are not looked into, and
-tensor subclasses are asked for their metadata without their ``__torch_function__``.
+Reading changes nothing: lazy variables stay lazy (realising one installs guards), containers are not looked
+into, and tensor subclasses are asked for their metadata without their ``__torch_function__``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import CodeType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import torch
@@ -42,8 +42,8 @@ class Position:
 class RawFrame:
     """One traced frame. ``code`` is the function that the user wrote, never a resume function.
 
-    ``tested`` is the position of the instruction that pushed the value which a jump tests: the jump itself covers
-    the whole ``if`` statement.
+    ``tested`` is the position of the instruction that pushed the value which a jump tests: the jump itself
+    covers the whole ``if`` statement.
     """
 
     code: CodeType
@@ -64,12 +64,12 @@ def is_resume(code: CodeType) -> bool:
 
 def active_tracer() -> Any | None:
     """The innermost tracer on the Python stack of the caller, or None outside a trace."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         tracer = _tracer_of(frame)
         if tracer is not None:
             return tracer
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
@@ -115,8 +115,8 @@ def _raw_frame(tracer: Any) -> RawFrame:
 
 
 def _as_written(tracer: Any, index: int) -> Any:
-    """The instruction as it stands in the user's function. A resume function is a prefix before a copy of the whole
-    function, and that copy has lost the positions of what stands before the resume point."""
+    """The instruction as it stands in the user's function. A resume function is a prefix before a copy of
+    the whole function, and that copy has lost the positions of what stands before the resume point."""
     instruction = tracer.instructions[index]
     meta = ContinueExecutionCache.generated_code_metadata.get(tracer.f_code)
     from_end = len(tracer.instructions) - index

@@ -1,7 +1,8 @@
 """The structured hooks on Dynamo: every break, graph and recompile as it happens.
 
-Installed once for all listeners, taken away with the last one. A hook calls what it replaced with the same arguments
-and returns or raises the same; what it tells its listeners can't reach the user's program, not even as an exception.
+Installed once for all listeners, taken away with the last one. A hook calls what it replaced with the same
+arguments and returns or raises the same; what it tells its listeners can't reach the user's program, not
+even as an exception.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from onegraph.torch_private.records import Listener, Raised
 _SKIPPED = "Failed to handle graph break gracefully"
 _REST_EAGER = "Encountered graph break that we cannot resume from"
 
-# Classes whose instances end a trace. ObservedException is missing on purpose: it is how Dynamo traces the program's
-# own exceptions, and reaches us only when it leaves a frame.
+# Classes whose instances end a trace. ObservedException is missing on purpose: it is how Dynamo traces the
+# program's own exceptions, and reaches us only when it leaves a frame.
 _RECORDED = (
     exc.Unsupported,
     exc.UserError,
@@ -80,12 +81,18 @@ def record_of(error: BaseException, tracer: Any | None) -> Raised:
 
 def _install() -> None:
     for cls in _RECORDED:
-        _patches.append(wrap(cls, "__init__", _hook_raise))
-    _patches.append(wrap(symbolic_convert.InstructionTranslatorBase, "log_graph_break", _hook_break))
-    _patches.append(wrap(convert_frame.ConvertFrameAssert, "__call__", _hook_frame))
-    _patches.append(wrap(convert_frame, "_compile", _hook_compile))
-    _patches.append(wrap(convert_frame, "get_and_maybe_log_recompilation_reasons", _hook_recompile))
-    _patches.append(wrap(output_graph.OutputGraph, "call_user_compiler", _hook_graph))
+        _patch(cls, "__init__", _hook_raise)
+    _patch(symbolic_convert.InstructionTranslatorBase, "log_graph_break", _hook_break)
+    _patch(convert_frame.ConvertFrameAssert, "__call__", _hook_frame)
+    _patch(convert_frame, "_compile", _hook_compile)
+    _patch(convert_frame, "get_and_maybe_log_recompilation_reasons", _hook_recompile)
+    _patch(output_graph.OutputGraph, "call_user_compiler", _hook_graph)
+
+
+def _patch(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """A name that this torch lacks is left out; the canary says what is lost."""
+    if hasattr(owner, name):
+        _patches.append(wrap(owner, name, make))
 
 
 def _uninstall() -> None:
@@ -98,7 +105,7 @@ def _tell(where: str, report: Callable[[Listener], None]) -> None:
     for listener in tuple(_listeners):
         try:
             report(listener)
-        except Exception as error:  # noqa: BLE001  (a fault of the observer must not reach the user's program)
+        except Exception as error:  # noqa: BLE001  (must not reach the user's program)
             listener.fault(where, error)
 
 
@@ -121,7 +128,7 @@ def _hook_break(plain: Callable[..., None]) -> Callable[..., None]:
     def log_graph_break(
         self: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
     ) -> None:
-        logged_before = exc.logged
+        logged_before = getattr(exc, "logged", False)
         plain(self, code_options, reason, exc, *args, **kwargs)
         if logged_before:
             return
@@ -160,14 +167,18 @@ def _hook_frame(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _hook_compile(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """A frame that Dynamo leaves alone because nothing in it is for a graph doesn't count."""
+
     @functools.wraps(plain)
     def _compile(code: CodeType, *args: Any, **kwargs: Any) -> Any:
-        _tell("_compile", lambda listener: listener.compiling(frames.original_code(code)))
         try:
-            return plain(code, *args, **kwargs)
+            result = plain(code, *args, **kwargs)
         except Exception:
-            _tell("_compile", lambda listener: listener.failed(frames.original_code(code)))
+            _tell("_compile", lambda listener: listener.compiled(frames.original_code(code), True))
             raise
+        if getattr(result, "guarded_code", result) is not None:
+            _tell("_compile", lambda listener: listener.compiled(frames.original_code(code), False))
+        return result
 
     return _compile
 

@@ -19,7 +19,8 @@ class Patch:
     replacement: Any
 
     def undo(self) -> None:
-        """Put the original back, unless somebody else patched on top: then our wrapper stays, passing through."""
+        """Put the original back, unless somebody else patched on top: then our wrapper stays, passing
+        through."""
         if vars(self.owner).get(self.name) is not self.replacement:
             return
         if self.original is _ABSENT:

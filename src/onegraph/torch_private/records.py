@@ -15,7 +15,8 @@ from onegraph.torch_private.frames import RawFrame
 class Raised:
     """An exception with which Dynamo stopped tracing, as it was when it was raised.
 
-    ``cause`` is the earlier break that this one only wraps ("graph break in loop" around a print, for example).
+    ``cause`` is the earlier break that this one only wraps ("graph break in loop" around a print, for
+    example).
     """
 
     gb_type: str
@@ -31,18 +32,15 @@ class Raised:
 class Listener(Protocol):
     """Told of everything that Dynamo does, from the thread that compiles. Code objects are the user's own."""
 
-    def compiling(self, code: CodeType) -> None:
-        """Dynamo tries to compile a frame."""
-
-    def failed(self, code: CodeType) -> None:
-        """The attempt ended with an exception (``frame_ended`` follows, with the reason)."""
+    def compiled(self, code: CodeType, failed: bool) -> None:
+        """Dynamo compiled a frame, or ``failed`` to (then ``frame_ended`` follows, with the reason)."""
 
     def broke(self, raised: Raised, outcome: Outcome, reason: str) -> None:
         """A break was committed; ``reason`` is Dynamo's text for it."""
 
     def frame_ended(self, code: CodeType, raised: Raised, logged: bool, swallowed: bool) -> None:
-        """An exception ended the compilation of a frame. ``logged``: ``broke`` was told of it before. ``swallowed``:
-        the frame runs eagerly; otherwise the exception goes on to the user."""
+        """An exception ended the compilation of a frame. ``logged``: ``broke`` was told of it before.
+        ``swallowed``: the frame runs eagerly; otherwise the exception goes on to the user."""
 
     def limit_reached(self, code: CodeType) -> None:
         """The recompile limit of a function was reached."""

@@ -1,8 +1,9 @@
 """torch's structured trace, read in the process: a second witness beside the hooks.
 
-``torch._logging.trace_structured`` is where every record of the trace is handed over. It is read there, and not by a
-handler on ``trace_log``: with a handler torch builds every record, each graph as text included, for three wanted here.
-Nothing is written, no environment variable is needed, and a user's own TORCH_TRACE goes on as before.
+``torch._logging.trace_structured`` is where every record of the trace is handed over. It is read there, and
+not by a handler on ``trace_log``: with a handler torch builds every record, each graph as text included, for
+three wanted here. Nothing is written, no environment variable is needed, and a user's own TORCH_TRACE goes
+on as before.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _patches: list[Patch] = []
 
 @contextmanager
 def reading(reader: Reader) -> Iterator[None]:
-    """Call ``reader(name, payload)`` for each record of interest: the text of ``dynamo_graph_break_reason``, the
-    reasons of ``recompile_reasons``, the fields of ``compilation_metrics``. ``reader`` must not raise."""
+    """Call ``reader(name, payload)`` for each record of interest: the text of ``dynamo_graph_break_reason``,
+    the reasons of ``recompile_reasons``, the fields of ``compilation_metrics``. ``reader`` must not raise."""
     with _lock:
         if not _readers:
             _patches.append(wrap(torch._logging, "trace_structured", _tap))

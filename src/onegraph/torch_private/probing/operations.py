@@ -1,4 +1,5 @@
-"""Instructions that can be run for real: how many values each takes from the stack, and what it makes of them."""
+"""Instructions that can be run for real: how many values each takes from the stack, and what it makes of
+them."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _BY_SYMBOL: dict[str, Run] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_UNARY = {
+_UNARY: dict[str, Run] = {
     "UNARY_NEGATIVE": operator.neg,
     "UNARY_INVERT": operator.invert,
     "UNARY_NOT": operator.not_,
@@ -56,7 +57,7 @@ def operation(instruction: Any) -> tuple[int, Run] | None:
         case "COMPARE_OP":
             return _binary(str(instruction.argval).removeprefix("bool(").removesuffix(")"))
         case "IS_OP":
-            return 2, lambda a, b: (a is b) != bool(instruction.arg)
+            return 2, lambda left, right: (left is right) != bool(instruction.arg)
         case "CONTAINS_OP":
             return 2, lambda item, owner: (item in owner) != bool(instruction.arg)
         case "BUILD_SLICE":
@@ -65,9 +66,8 @@ def operation(instruction: Any) -> tuple[int, Run] | None:
             return instruction.arg, lambda *parts: "".join(parts)
         case "FORMAT_VALUE":
             convert = _CONVERSIONS[instruction.arg & 3]
-            if instruction.arg & 4:
-                return 2, lambda value, spec: format(convert(value), spec)
-            return 1, lambda value: format(convert(value))
+            with_spec = bool(instruction.arg & 4)
+            return 1 + with_spec, lambda value, spec="": format(convert(value), spec)
         case "FORMAT_WITH_SPEC":
             return 2, format
         case "CONVERT_VALUE":

@@ -1,8 +1,9 @@
-"""The trace that doesn't stop: at a break the failing operation is run for real, and tracing goes on behind it.
+"""The trace that doesn't stop: at a break the failing operation is run for real, and tracing goes on behind
+it.
 
-A jump takes the branch of the real value. Recovery happens in the innermost frame of the user's (or a library's) code;
-a break inside torch or the standard library is recovered at the call that led there. What is run is run for real:
-give it copies. Branches not taken are not seen.
+A jump takes the branch of the real value. Recovery happens in the innermost frame of the user's (or a
+library's) code; a break inside torch or the standard library is recovered at the call that led there. What
+is run is run for real: give it copies. Branches not taken are not seen.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import torch
 import torch._functorch.config as functorch_config
 from torch._dynamo import exc, output_graph, symbolic_convert
 from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.tensor import TensorVariable
+from torch._subclasses import fake_utils
 from torch.fx.experimental import symbolic_shapes
 
 from onegraph.torch_private import dynamo, frames, hooks
@@ -38,6 +41,7 @@ _STOPS: tuple[type[Exception], ...] = (
     symbolic_shapes.GuardOnDataDependentSymNode,
     symbolic_shapes.PendingUnbackedSymbolNotFound,
 )
+_OR_RAISED: tuple[type[Exception], ...] = (*_STOPS, exc.ObservedException)
 _TRACERS = (
     symbolic_convert.InstructionTranslator,
     symbolic_convert.InliningInstructionTranslator,
@@ -70,7 +74,8 @@ def trace(
     dynamic: bool | None = None,
 ) -> Probed:
     """Trace one call to its end. ``capture``: scalars and data-dependent shapes are captured, as under
-    ``fullgraph=True``; otherwise they are breaks, as by default. The arguments and the target's state are used up."""
+    ``fullgraph=True``; otherwise they are breaks, as by default. The arguments and the target's state are
+    used up."""
     probe = _Probe(capture)
     dynamo.reset()
     with probe.installed():
@@ -111,6 +116,10 @@ class _Probe:
                 patches.append(wrap(output_graph.OutputGraph, "__init__", self._output))
                 patches.append(wrap(output_graph.OutputGraph, "compile_subgraph", _finish))
                 patches.append(wrap(symbolic_shapes.ShapeEnv, "_log_real_tensor_propagation", self._guess))
+                if hasattr(fake_utils, "_check_fake_real_tensors"):
+                    patches.append(wrap(fake_utils, "_check_fake_real_tensors", _unchecked))
+                if not self.capture:
+                    patches.append(wrap(TensorVariable, "method_item", _item))
                 yield
             finally:
                 for patch in reversed(patches):
@@ -125,12 +134,12 @@ class _Probe:
     def _handler(self, name: str, handler: Any) -> Any:
         if handler is None or isinstance(handler, functools.partial):
             return handler
-        if name.startswith(("POP_JUMP", "JUMP_IF")) and "NONE" not in name or name == "TO_BOOL":
+        if (name.startswith(("POP_JUMP", "JUMP_IF")) and "NONE" not in name) or name == "TO_BOOL":
             return self._jump(handler)
         plain = getattr(handler, "__wrapped__", handler) if name in _GRAPH_BREAKING else handler
         return self._instruction(plain)
 
-    # --- recovery -----------------------------------------------------------------------------------------------
+    # --- recovery ---
 
     def _jump(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """Take the branch of the real value."""
@@ -163,7 +172,7 @@ class _Probe:
             stack, pointer = list(tracer.stack), tracer.instruction_pointer
             try:
                 return handler(tracer, instruction)
-            except (*_STOPS, exc.ObservedException) as stop:
+            except _OR_RAISED as stop:
                 known = operation(instruction) or effect(instruction)
                 if known is None or not self._may_recover(stop, tracer):
                     self._note(stop, tracer)
@@ -185,7 +194,7 @@ class _Probe:
             stack = list(tracer.stack)
             try:
                 plain(tracer, fn, args, kwargs)
-            except (*_STOPS, exc.ObservedException) as stop:
+            except _OR_RAISED as stop:
                 if not self._may_recover(stop, tracer):
                     self._note(stop, tracer)
                     raise
@@ -201,7 +210,7 @@ class _Probe:
             stack = list(tracer.stack)
             try:
                 plain(tracer, name)
-            except (*_STOPS, exc.ObservedException) as stop:
+            except _OR_RAISED as stop:
                 if not self._may_recover(stop, tracer):
                     self._note(stop, tracer)
                     raise
@@ -214,7 +223,8 @@ class _Probe:
         return _load_attr
 
     def _may_recover(self, stop: Exception, tracer: Any) -> bool:
-        """An exception of the program is tried once, in the innermost frame: usually it is simply raised there."""
+        """An exception of the program is tried once, in the innermost frame: usually it is simply raised
+        there."""
         if not _is_user(tracer) or isinstance(stop, exc.ObservedUserStopIteration):
             return False
         return not (isinstance(stop, exc.ObservedException) and stop in self._noted)
@@ -225,48 +235,49 @@ class _Probe:
             return run()
         except _FinishedError:
             raise
-        except Exception as failure:  # noqa: BLE001  (no real value, or the program raises here: not for us to decide)
+        except Exception as failure:  # noqa: BLE001  (perhaps the program raises here)
             if isinstance(stop, exc.ObservedException):
                 self._noted.add(stop)
             elif not isinstance(failure, NoRealValueError):
-                stop.__notes__ = [f"run for real it raised {type(failure).__name__}: {failure}"]  # type: ignore[attr-defined]
+                stop.__notes__ = [f"run for real it raised {type(failure).__name__}: {failure}"]
             raise stop from None
 
     def _recovered(self, stop: Exception, tracer: Any) -> None:
-        self._note(stop, tracer)
+        """The program runs on where Dynamo raised: also an exception that it saw coming was a break."""
+        self._note_always(stop, tracer)
         tracer.output.shape_env.pending_fresh_unbacked_symbols.clear()
         if isinstance(stop, exc.ObservedException):
             tracer.exn_vt_stack.clear_current_exception()
 
-    # --- what is noted ------------------------------------------------------------------------------------------
+    # --- what is noted ---
 
     def _note(self, stop: BaseException, tracer: Any) -> None:
-        if isinstance(stop, _QUIET) or stop in self._noted:
-            return
-        self._noted.add(stop)
-        self.result.breaks.append(hooks.record_of(stop, tracer))
+        if not isinstance(stop, _QUIET):
+            self._note_always(stop, tracer)
+
+    def _note_always(self, stop: BaseException, tracer: Any) -> None:
+        if stop not in self._noted:
+            self._noted.add(stop)
+            self.result.breaks.append(hooks.record_of(stop, tracer))
 
     def note_stop(self, error: Exception) -> None:
         record = hooks.record_of(error, frames.tracer_in(error.__traceback__))
         if error not in self._noted and not isinstance(error, _QUIET):
             self.result.breaks.append(record)
         notes = "; ".join(getattr(error, "__notes__", ()))
-        self.result.stopped = f"{record.gb_type}: {notes or record.message.splitlines()[0]}"
+        self.result.stopped = f"{record.gb_type}: {(notes or record.message).splitlines()[0]}"
 
     def _guess(self, plain: Callable[..., None]) -> Callable[..., None]:
         """A guard on a data-dependent number, decided by its real value: without a probe an error."""
 
         def _log_real_tensor_propagation(env: Any, expression: Any, *args: Any) -> None:
             tracer = frames.active_tracer()
+            if tracer is None:
+                return
+            stack = frames.stack_of(tracer)
+            name = "Data-dependent branching" if "JUMP" in stack[-1].opname else "UserError.ANTI_PATTERN"
             message = f"Could not guard on data-dependent expression {expression}"
-            self.result.breaks.append(
-                Raised(
-                    "GuardOnDataDependentSymNode",
-                    message,
-                    frames.stack_of(tracer) if tracer is not None else (),
-                    frames.locals_of(tracer) if tracer is not None else {},
-                )
-            )
+            self.result.breaks.append(Raised(name, message, stack, frames.locals_of(tracer)))
 
         return _log_real_tensor_propagation
 
@@ -283,13 +294,13 @@ class _Probe:
 
 _QUIET = (exc.ObservedException, symbolic_shapes.PendingUnbackedSymbolNotFound)
 # Handlers wrapped by break_graph_if_unsupported; what they wrap is what we want: no speculation in a probe.
-_GRAPH_BREAKING = frozenset(("BINARY_SUBSCR", "STORE_ATTR", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "STORE_SUBSCR"))
+_GRAPH_BREAKING = frozenset(
+    ("BINARY_SUBSCR", "STORE_ATTR", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "STORE_SUBSCR")
+)
 
 
 def _with_capture(settings: Any, capture: bool) -> Any:
-    return dataclasses.replace(
-        settings, allow_scalar_outputs=capture, allow_dynamic_output_shape_ops=capture
-    )
+    return dataclasses.replace(settings, allow_scalar_outputs=capture, allow_dynamic_output_shape_ops=capture)
 
 
 def _finish(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -297,6 +308,28 @@ def _finish(plain: Callable[..., Any]) -> Callable[..., Any]:
         raise _FinishedError
 
     return compile_subgraph
+
+
+def _unchecked(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """The check of fake against real metadata decides sizes that the program itself leaves open."""
+
+    def _check_fake_real_tensors(*args: Any, **kwargs: Any) -> None:
+        return None
+
+    return _check_fake_real_tensors
+
+
+def _item(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """``.item()`` as without fullgraph, which would capture it."""
+
+    def method_item(variable: Any, tracer: Any, *args: Any, **kwargs: Any) -> Any:
+        one_graph, tracer.one_graph = tracer.one_graph, False
+        try:
+            return plain(variable, tracer, *args, **kwargs)
+        finally:
+            tracer.one_graph = one_graph
+
+    return method_item
 
 
 def _call_for_real(tracer: Any, fn: Any, args: Any, kwargs: Any) -> Any:

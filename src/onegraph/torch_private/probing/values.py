@@ -24,7 +24,9 @@ class NoRealValueError(Exception):
 def real(variable: Any, tracer: Any) -> Any:
     """The value that ``variable`` has in this run. Raises NoRealValueError."""
     if isinstance(variable, LazyVariableTracker):
-        variable = variable.realize()
+        if not variable.is_realized():
+            return variable.original_value()
+        variable = variable.unwrap()
     if variable.is_python_constant():
         return variable.as_python_constant()
     for kind, convert in _CONVERTERS:
@@ -60,7 +62,16 @@ def symbolic(value: Any, tracer: Any) -> Any:
         return VariableTracker.build(tracer, value, GlobalSource(name))
 
 
-_ITERATORS = (type(iter([])), type(iter(())), type(iter(range(0))), types.GeneratorType, zip, enumerate, map, filter)
+_ITERATORS: tuple[type[Any], ...] = (
+    type(iter([])),
+    type(iter(())),
+    type(iter(range(0))),
+    types.GeneratorType,
+    zip,
+    enumerate,
+    map,
+    filter,
+)
 
 Inner = Callable[[Any], Any]
 
