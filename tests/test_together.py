@@ -25,18 +25,22 @@ from onegraph.model import (
 from onegraph.together import merged_text, one_result
 
 TEXT = "import a\n\n\ndef f():\n    one\n    two\n\n\ndef g():\n    three\n"
+NOTHING = Findings((), Trace())
 PROVEN = Evidence((Check("outputs", True),), inputs=1)
 
 
 def result(old: str, new: str, evidence: Evidence = PROVEN, line: int = 5) -> FixResult:
-    site = Site(
-        "kind", Span("m.py", line, 0, line, 3), old, "f", Outcome.RESUMED, Owner.USER, "", 1, 0, False, "why"
-    )
+    span = Span("m.py", line, 0, line, 3)
+    site = Site("kind", span, old, "f", Outcome.RESUMED, Owner.USER, "", 1, 0, False, "why")
     before = Findings((site,), Trace(graphs=(Graph("f", "m.py", 1, 1),) * 2))
     after = Findings((), Trace(graphs=(Graph("f", "m.py", 1, 1),)))
     repair = Repair(site, Status.APPLIED, "kind", Level.EXACT, "title", "", evidence=evidence)
     change = FileChange("m.py", TEXT, TEXT.replace(old, new), ("f",))
     return FixResult("f", before, after, (repair,), (change,), evidence, {"mend": 1.0})
+
+
+def together(results: list[FixResult]) -> FixResult:
+    return one_result("train.py", NOTHING, results)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +52,8 @@ def result(old: str, new: str, evidence: Evidence = PROVEN, line: int = 5) -> Fi
         (("import a\n", "import a\nimport b\n"), ("import a\n", "import a\nimport c\n"), None),
         (
             ("import a\n", "import a\nimport b\n"),
-            ("two", "TWO"),
-            {"import a\n": "import a\nimport b\n", "two": "TWO"},
+            ("two", "2"),
+            {"import a\n": "import a\nimport b\n", "two": "2"},
         ),
     ],
 )
@@ -64,9 +68,7 @@ def test_changes_of_one_text(
 
 
 def test_programs_that_fit_are_added_up() -> None:
-    both = one_result(
-        "train.py", Findings((), Trace()), [result("one", "ONE"), result("three", "THREE", line=10)]
-    )
+    both = together([result("one", "ONE"), result("three", "THREE", line=10)])
     assert [change.mended for change in both.changes] == [
         TEXT.replace("one", "ONE").replace("three", "THREE")
     ]
@@ -77,13 +79,13 @@ def test_programs_that_fit_are_added_up() -> None:
 
 
 def test_one_site_seen_by_two_programs_is_one_repair() -> None:
-    both = one_result("train.py", Findings((), Trace()), [result("one", "ONE"), result("one", "ONE")])
+    both = together([result("one", "ONE"), result("one", "ONE")])
     assert (len(both.repairs), len(both.changes)) == (1, 1)
 
 
 def test_a_program_that_does_not_fit_is_left_out_and_says_why() -> None:
     first, second = result("one", "ONE"), result("one", "1", line=6)
-    both = one_result("train.py", Findings((), Trace()), [first, second])
+    both = together([first, second])
     assert [change.mended for change in both.changes] == [TEXT.replace("one", "ONE")]
     applied, rejected = both.repairs
     assert (applied.status, rejected.status) == (Status.APPLIED, Status.REJECTED)
@@ -93,6 +95,4 @@ def test_a_program_that_does_not_fit_is_left_out_and_says_why() -> None:
 
 def test_one_unproven_program_leaves_all_unproven() -> None:
     unproven = result("three", "THREE", replace(PROVEN, checks=()))
-    assert not one_result(
-        "train.py", Findings((), Trace()), [result("one", "ONE"), unproven]
-    ).evidence.verified
+    assert not together([result("one", "ONE"), unproven]).evidence.verified

@@ -14,13 +14,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from onegraph.deliver import compile
+    from onegraph.deliver import GraphBreaksLeft, GraphBreaksLeftWarning, compile
     from onegraph.facade import explain, fix, watch
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compile", "explain", "fix", "overlay", "watch"]
+__all__ = [
+    "GraphBreaksLeft",
+    "GraphBreaksLeftWarning",
+    "__version__",
+    "compile",
+    "explain",
+    "fix",
+    "overlay",
+    "watch",
+]
 
 _HOMES = {
+    "GraphBreaksLeft": "onegraph.deliver",
+    "GraphBreaksLeftWarning": "onegraph.deliver",
     "compile": "onegraph.deliver",
     "explain": "onegraph.facade",
     "fix": "onegraph.facade",

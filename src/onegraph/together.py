@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from itertools import pairwise
 
-from onegraph.model import Evidence, FileChange, Findings, FixResult, Repair, Status, Trace
+from onegraph.model import Check, Evidence, FileChange, Findings, FixResult, Repair, Status, Trace
 
+NOTHING_CHECKED = Check("verification", None, "nothing was checked")
 Hunk = tuple[int, int, tuple[str, ...]]  # lines [start, end) of the original, and what replaces them
 
 
@@ -59,11 +61,9 @@ def findings_together(findings: Sequence[Findings]) -> Findings:
 
 
 def evidence_together(evidence: Sequence[Evidence]) -> Evidence:
-    """All checks of all; verified only if each of them is. One that checked nothing counts as unverified."""
+    """All checks of all; verified only if each of them is. One without any check counts as unverified."""
     return Evidence(
-        checks=()
-        if not all(each.checks for each in evidence)
-        else tuple(c for e in evidence for c in e.checks),
+        checks=tuple(check for each in evidence for check in each.checks or [NOTHING_CHECKED]),
         inputs=sum(each.inputs for each in evidence),
         max_abs=max((each.max_abs for each in evidence), default=0.0),
         max_rel=max((each.max_rel for each in evidence), default=0.0),
@@ -75,23 +75,24 @@ def merged_text(original: str, first: str, second: str) -> str | None:
     """Both changes of one text; None where they touch the same lines in different ways."""
     lines = original.splitlines(keepends=True)
     hunks = sorted({*_hunks(lines, first), *_hunks(lines, second)})
-    for (start, end, _), (next_start, next_end, _) in zip(hunks, hunks[1:], strict=False):
-        if (
-            next_start < end
-            or start == next_start
-            or (end == next_start and (start == end or next_start == next_end))
-        ):
-            return None
+    if any(_touch(one, other) for one, other in pairwise(hunks)):
+        return None
     for start, end, new in reversed(hunks):
         lines[start:end] = new
     return "".join(lines)
 
 
+def _touch(one: Hunk, other: Hunk) -> bool:
+    """Whether two hunks, the first one in front, overlap, or insert at the same place."""
+    (start, end, _), (next_start, next_end, _) = one, other
+    inserts = start == end or next_start == next_end
+    return next_start < end or start == next_start or (inserts and end == next_start)
+
+
 def _hunks(lines: list[str], text: str) -> Iterator[Hunk]:
     new = text.splitlines(keepends=True)
-    for tag, start, end, new_start, new_end in SequenceMatcher(
-        None, lines, new, autojunk=False
-    ).get_opcodes():
+    matcher = SequenceMatcher(None, lines, new, autojunk=False)
+    for tag, start, end, new_start, new_end in matcher.get_opcodes():
         if tag != "equal":
             yield start, end, tuple(new[new_start:new_end])
 
@@ -116,14 +117,16 @@ def _left_out(result: FixResult) -> FixResult:
     reason = "another program of this script needs a different change of the same lines"
     step = "Apply the change shown, then run onegraph fix again."
     repairs = tuple(
-        replace(
-            repair, status=Status.REJECTED, level=None, reason=reason, next_step=step, evidence=Evidence()
-        )
-        if repair.status is Status.APPLIED
-        else repair
+        _rejected(repair, reason, step) if repair.status is Status.APPLIED else repair
         for repair in result.repairs
     )
     return replace(result, after=result.before, repairs=repairs, changes=(), evidence=Evidence())
+
+
+def _rejected(repair: Repair, reason: str, step: str) -> Repair:
+    return replace(
+        repair, status=Status.REJECTED, level=None, reason=reason, next_step=step, evidence=Evidence()
+    )
 
 
 def _repairs(results: Sequence[FixResult]) -> tuple[Repair, ...]:

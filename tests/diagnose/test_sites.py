@@ -110,6 +110,12 @@ def test_without_any_other_frame_the_library_itself_is_the_site() -> None:
     assert site.owner is Owner.STDLIB
 
 
+def test_a_library_function_compiled_on_its_own_belongs_to_the_break_before_it(file: str) -> None:
+    inside = Frame(Span(logging.__file__, 1500, 8, 1500, 20), "Logger.info")
+    (site,) = found(broke(at(file, "print(row)")), broke(inside, outcome=Outcome.FRAME_SKIPPED)).sites
+    assert (site.source, site.outcome, site.count) == ("print(row)", Outcome.RESUMED, 1)
+
+
 def test_a_dependency_is_named_with_its_version() -> None:
     import click
 

@@ -88,25 +88,33 @@ def _part_of_another(site: Site, sites: list[Site]) -> bool:
 
 
 def _causes(breaks: Iterable[Break]) -> list[Break]:
-    """Without the consequences whose cause is there. The cause takes over the worse outcome."""
+    """Without the consequences whose cause is there. The cause takes over the worse outcome.
+
+    A function of the standard library that is compiled on its own was called by code left to eager: by the break
+    before it."""
     causes: list[Break] = []
     orphans: list[Break] = []
     for break_ in breaks:
-        if not break_.consequence:
+        if not break_.consequence and not (causes and _library_only(break_)):
             causes.append(break_)
             continue
         nearest = next((i for i in reversed(range(len(causes))) if _leads_to(causes[i], break_)), None)
         if nearest is None:
             orphans.append(break_)
-        elif SEVERITY.index(break_.outcome) > SEVERITY.index(causes[nearest].outcome):
+        elif break_.consequence and SEVERITY.index(break_.outcome) > SEVERITY.index(causes[nearest].outcome):
             causes[nearest] = replace(causes[nearest], outcome=break_.outcome)
     # a cause may also come after its consequence, when Dynamo meets it again in the function left to eager
     return causes + [orphan for orphan in orphans if not any(_leads_to(cause, orphan) for cause in causes)]
 
 
+def _library_only(break_: Break) -> bool:
+    owners = {owner_of(frame.span.file)[0] for frame in break_.stack}
+    return bool(owners) and not owners & {Owner.USER, Owner.DEPENDENCY}
+
+
 def _leads_to(cause: Break, consequence: Break) -> bool:
     """Whether the cause was met while the function of the consequence ran."""
-    if not consequence.stack:
+    if not consequence.consequence or not consequence.stack:
         return True
     where = site_frame(consequence)
     here = (where.span.file, where.function)

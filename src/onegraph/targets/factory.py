@@ -44,7 +44,8 @@ def from_factory(where: str, name: str) -> Program:
         )
     target, inputs = made
     target, options = seen.origin(target)
-    return Program(_named(target, spec), check_callable(target, spec), calls_from(inputs, spec), options)
+    given = check_callable(target, f"{_named(target, 'the target')} (from {spec})")
+    return Program(_named(target, spec), given, calls_from(inputs, spec), options)
 
 
 def from_callable(
