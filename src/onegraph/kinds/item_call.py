@@ -7,7 +7,8 @@ number changes (as an int), and whose backward pass keeps one more activation.
 
 Exact: the number is only used in arithmetic. It stays a 0-dim tensor, detached (``.item()`` cuts the
 gradient) and of the precision that Python computes in: float64, int64, bool. Where a 0-dim tensor would
-promote differently from a number, a cast is put in. Declined: an index, a size, a condition, a text, a return
+promote differently from a number, a cast is put in. Relaxed: ``float(t)`` of a floating tensor. Eager torch warns once when that tensor requires grad; nothing does then.
+Declined: an index, a size, a condition, a text, a return
 value, an argument of another function; a division that would raise in Python; ``**``, whose rounding differs.
 
 Under ``fullgraph=True`` (or ``capture_scalar_outputs``) torch captures the call itself and nothing breaks.
@@ -36,6 +37,7 @@ UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 
 _BUILTINS = {"float": Number.FLOAT, "int": Number.INT, "bool": Number.BOOL}
 _METHODS = ("item", "tolist")
+_WARNING = "torch's warning about {}() of a tensor that requires grad is no longer given"
 _CASTS = {Number.FLOAT: ".double()", Number.INT: ".long()", Number.BOOL: ".bool()"}
 _REDUCTIONS = frozenset(
     [
@@ -91,13 +93,19 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
         where = "The" if line == node.lineno else f"In line {line}, the"
         yield Declined(NAME, f"{where} number from `{_short(taken)}` {unlike.use}.", unlike.next_step)
         return
+    warned = isinstance(node.func, ast.Name) and any(_is_floating(fact) for fact in facts)
     yield Candidate(
         kind=NAME,
-        level=Level.EXACT,
+        level=Level.RELAXED if warned else Level.EXACT,
         title=f"`{_short(taken)}` stays a tensor without dimensions ({root.carried.number.dtype})",
         text=text,
         functions=(request.site.function,),
+        notes=(_WARNING.format(node.func.id),) if warned and isinstance(node.func, ast.Name) else (),
     )
+
+
+def _is_floating(fact: Fact) -> bool:
+    return fact.dtype is not None and numbers.category(fact.dtype) is Number.FLOAT
 
 
 def _taken(node: ast.AST | None) -> ast.expr | None:

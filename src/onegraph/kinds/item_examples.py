@@ -5,35 +5,262 @@ from __future__ import annotations
 from onegraph.kinds.base import Example, Untouched
 from onegraph.model import Level
 
+_HEAD = "import math\n\nimport torch\n\n\n"
+_INPUTS = {
+    "floats": "[(torch.linspace(-1, 2, 6, requires_grad=True),), (torch.ones(2, 3, requires_grad=True),)]",
+    "halves": "[(torch.linspace(-1, 2, 6).half(),), (torch.linspace(0, 3, 7).bfloat16(),)]",
+    "integers": "[(torch.arange(1, 7),), (torch.tensor([[5, -3], [2, 2]]),)]",
+}
+
+
+def _module(program: str, inputs: str) -> str:
+    return f"{_HEAD}{program.strip()}\n\n\ndef inputs():\n    return {_INPUTS[inputs]}\n"
+
+
+def _example(
+    title: str,
+    before: str,
+    after: str,
+    inputs: str = "floats",
+    *,
+    level: Level = Level.EXACT,
+    grad: bool = True,
+) -> Example:
+    return Example(title, _module(before, inputs), _module(after, inputs), level, grad)
+
+
+def _untouched(title: str, program: str, reason: str, inputs: str = "floats") -> Untouched:
+    return Untouched(title, _module(program, inputs), reason)
+
+
 EXAMPLES: tuple[Example, ...] = (
-    Example(
-        title="a norm as a factor; the gradient stays cut",
-        before="""\
-import torch
-
-
+    _example(
+        "a norm as a factor: no gradient flows through it, before and after",
+        """
 def program(x):
     scale = x.norm().item()
     return x * scale + 1
-
-
-def inputs():
-    return [(torch.linspace(-1, 2, 6, requires_grad=True),), (torch.ones(2, 3, requires_grad=True),)]
 """,
-        after="""\
-import torch
-
-
+        """
 def program(x):
     scale = x.norm().detach().double()
     return x * scale + 1
-
-
-def inputs():
-    return [(torch.linspace(-1, 2, 6, requires_grad=True),), (torch.ones(2, 3, requires_grad=True),)]
 """,
-        level=Level.EXACT,
-        grad=True,
+    ),
+    _example(
+        "Python computes in double",
+        """
+def program(x):
+    mean = x.mean().item()
+    third = (mean + 1) / 3 - 0.1
+    return (x - mean) * third
+""",
+        """
+def program(x):
+    mean = x.mean().detach().double()
+    third = (mean + 1) / 3 - 0.1
+    return (x - mean) * third
+""",
+    ),
+    _example(
+        "beside a tensor without dimensions, and under a division",
+        """
+def program(x):
+    total = x.sum()
+    scale = x.abs().max().item()
+    return total * scale, scale / x
+""",
+        """
+def program(x):
+    total = x.sum()
+    scale = x.abs().max().detach().double()
+    return total * scale.to(total.dtype), x.reciprocal() * scale
+""",
+    ),
+    _example(
+        "integers: a mean over what is counted",
+        """
+def program(x):
+    positive = (x > 0).sum().item()
+    return x * (positive / x.numel()) + positive
+""",
+        """
+def program(x):
+    positive = (x > 0).sum().detach().long()
+    return x * (positive.double() / (x.numel() or 1 / 0)) + positive
+""",
+    ),
+    _example(
+        "float() of something that may also be a number",
+        """
+def program(x, scale=torch.tensor([2.5])):
+    scale = float(scale)
+    return x * scale + float(x.detach().mean() * 2)
+""",
+        """
+def program(x, scale=torch.tensor([2.5])):
+    scale = torch.as_tensor(scale, dtype=torch.float64).detach().clone().reshape(())
+    return x * scale + (x.detach().mean() * 2).detach().double().reshape(())
+""",
+        level=Level.RELAXED,
+    ),
+    _example(
+        "half precision",
+        """
+def program(x):
+    peak = x.float().abs().max().item()
+    return x / max(peak, 1e-6) + peak * 0.1
+""",
+        """
+def program(x):
+    peak = x.float().abs().max().detach().double()
+    return x / peak.clamp(min=1e-06) + peak * 0.1
+""",
+        "halves",
+        grad=False,
+    ),
+    _example(
+        "an integer tensor takes the default dtype beside a float",
+        """
+def program(x):
+    mean = x.float().mean().item()
+    return x * mean, x.clamp(max=x.max().item())
+""",
+        """
+def program(x):
+    mean = x.float().mean().detach().double()
+    return x * mean.to(torch.get_default_dtype()), x.clamp(max=x.max().detach().long())
+""",
+        "integers",
+        grad=False,
+    ),
+    _example(
+        "a sum over a loop, added up in place",
+        """
+def program(x):
+    total = 0.0
+    for part in (x, x * 2):
+        norm = part.norm().item()
+        total += norm * norm
+    return x / (total + 1e-6)
+""",
+        """
+def program(x):
+    total = 0.0
+    for part in (x, x * 2):
+        norm = part.norm().detach().double()
+        total = total + norm * norm
+    return x / (total + 1e-6)
+""",
+    ),
+    _example(
+        "a snapshot of something that changes later",
+        """
+def program(x):
+    state = torch.ones((), dtype=torch.float64)
+    before = state.item()
+    state.add_(1)
+    return x * before + math.sqrt(abs(before)) * state.sum().item()
+""",
+        """
+def program(x):
+    state = torch.ones((), dtype=torch.float64)
+    before = state.detach().clone().double().reshape(())
+    state.add_(1)
+    return x * before + torch.sqrt(abs(before)) * state.sum().detach().double()
+""",
     ),
 )
-UNTOUCHED: tuple[Untouched, ...] = ()
+
+UNTOUCHED: tuple[Untouched, ...] = (
+    _untouched("returned", "def program(x):\n    return x * 2, x.mean().item()", "is returned"),
+    _untouched(
+        "an index",
+        "def program(x):\n    best = x.argmax().item()\n    return x.flatten()[best]",
+        "used as an index",
+    ),
+    _untouched(
+        "a size",
+        "def program(x):\n    n = (x > 0).sum().item()\n    return torch.arange(n)",
+        "used as a size",
+    ),
+    _untouched(
+        "a condition",
+        "def program(x):\n    mean = x.mean().item()\n    if mean > 0:\n        x = x * mean\n    return x",
+        "decides a condition",
+    ),
+    _untouched(
+        "printed",
+        "def program(x):\n    mean = x.mean().item()\n    print(mean)\n    return x * mean",
+        "is printed",
+    ),
+    _untouched(
+        "formatted",
+        'def program(x):\n    mean = x.mean().item()\n    name = f"{mean:.2f}"\n    return x * len(name)',
+        "put into a text",
+    ),
+    _untouched(
+        "the bound of a loop",
+        "def program(x):\n    for _ in range(int((x > 0).sum())):\n        x = x + 1\n    return x",
+        "the course of a loop",
+    ),
+    _untouched(
+        "kept on a dict",
+        "def program(x):\n    seen = {'mean': x.mean().item()}\n    return x * seen['mean']",
+        "is kept in a list",
+    ),
+    _untouched(
+        "passed to a function",
+        "def scaled(x, by):\n    return x * by\n\n\ndef program(x):\n    return scaled(x, x.mean().item())",
+        "is passed to `scaled`",
+    ),
+    _untouched(
+        "a divisor: Python would raise",
+        "def program(x):\n    return x * (1.0 / x.sum().item())",
+        "Python raises on zero",
+    ),
+    _untouched(
+        "a power: rounded differently",
+        "def program(x):\n    return x * x.mean().item() ** 2",
+        "rounds differently",
+    ),
+    _untouched(
+        "math.sqrt of what may be negative",
+        "def program(x):\n    return x * math.sqrt(x.sum().item() + 9)",
+        "raises on a negative number",
+    ),
+    _untouched(
+        "cut to an integer",
+        "def program(x):\n    return x * int(x.sum())",
+        "raises on NaN",
+    ),
+    _untouched(
+        "a list of numbers", "def program(x):\n    return x * x.flatten().tolist()[0]", "a list of numbers"
+    ),
+    _untouched(
+        "read by an inner function",
+        "def program(x):\n    mean = x.mean().item()\n    return (lambda y: y * mean)(x)",
+        "read by an inner function",
+    ),
+    _untouched(
+        "of two types on two paths",
+        """
+def program(x):
+    mean = x.mean().item() if x.dim() == 1 else None
+    return x if mean is None else x * mean
+""",
+        "NoneType",
+    ),
+    _untouched(
+        "never while compiling",
+        """
+def program(x):
+    scale = 2.0
+    if not torch.compiler.is_compiling():
+        scale = x.new_tensor(2.0).item()
+    return x * scale
+""",
+        "",
+    ),
+    _untouched("no tensor", "def program(x):\n    return x * float(x.shape[0]) + float('1.5')", ""),
+)

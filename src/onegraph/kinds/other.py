@@ -34,7 +34,7 @@ def program(x):
 def inputs():
     return [(torch.ones(3),)]
 """,
-        "a function is called that Dynamo can't look into",
+        "A function is called that Dynamo can't look into",
     ),
 )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from onegraph.rewrite import text as source
 
 _PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+_LOOSE = (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
 _AFTER, _BEFORE, _REPLACE = range(3)
 Item = tuple[int, int, int, int, str]  # start, order at one place, order of nesting, end, new text
 
@@ -63,7 +64,7 @@ class Inserts:
         gap = self.text[target_end:value_start]
         at = gap.index(sign + "=")
         new = f"{gap[:at]}= {target} {sign}{gap[at + len(sign) + 1 :]}"
-        simple = isinstance(node.value, (*_PRIMARY, ast.Constant)) or "(" in gap
+        simple = _binds_tighter(node.value, sign) or "(" in gap
         self._items[node].append((target_end, _REPLACE, 0, value_start, new + ("" if simple else "(")))
         if not simple:
             self._insert(node, self.span(node.value)[1], _AFTER, 1 << 60, ")")
@@ -98,3 +99,10 @@ class Inserts:
         if before.endswith("(") and behind[space : space + 1] == ")":
             return len(before) - 1, end + space + 1
         return None
+
+
+def _binds_tighter(value: ast.expr, sign: str) -> bool:
+    """Whether ``a sign value`` needs no parentheses around the value."""
+    if isinstance(value, ast.BinOp):
+        return isinstance(value.op, ast.Pow) or (sign in "+-" and not isinstance(value.op, _LOOSE))
+    return isinstance(value, (*_PRIMARY, ast.Constant))
