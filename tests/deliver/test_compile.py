@@ -349,6 +349,16 @@ def test_every_keyword_reaches_torch_compile(
     assert "guard_filter_fn" in options  # the user's dict is not eaten
 
 
+def test_a_reset_of_dynamo_costs_a_compile_and_no_mend(program: ModuleType, fix: Mender) -> None:
+    backend = Counting()
+    compiled = compile(program.calls, fix=fix, backend=backend)
+    agree(compiled, program.calls, UP)
+    torch._dynamo.reset()
+    agree(compiled, program.calls, DOWN)
+    assert backend.graphs == 2
+    assert len(fix.asked) == 1
+
+
 def test_dynamic_is_passed_on(program: ModuleType, fix: Mender) -> None:
     backend = Counting()
     compiled = compile(program.calls, fix=fix, backend=backend, dynamic=True)

@@ -25,7 +25,8 @@ class Left:
 
     def __str__(self) -> str:
         place = f"{display_path(self.file)}:{self.line}:{self.column}"
-        return f"{place}  {self.kind}  {self.source}\n    {self.reason}\n    next: {self.next_step}"
+        head = f"{place}  {self.kind}  {self.source}".rstrip()
+        return f"{head}\n    {self.reason}\n    next: {self.next_step}"
 
 
 class GraphBreaksLeft(RuntimeError):
