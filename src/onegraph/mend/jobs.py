@@ -12,6 +12,7 @@ from onegraph.rewrite.pairing import SwapError, pair
 from onegraph.rewrite.request import Facts, Request
 from onegraph.rewrite.source import SourceUnavailable
 from onegraph.rewrite.workspace import Workspace
+from onegraph.state import World
 
 LEVELS = (Level.EXACT, Level.RELAXED, Level.LOSSY)
 
@@ -73,6 +74,7 @@ class Bench:
         self._select = frozenset(select)
         self._ignore = frozenset(ignore)
         self._steps: list[Step] = []
+        self.world: World | None = None  # a snapshot of the program's state, where one is held
         self._facts: dict[tuple[int, str], tuple[Workspace, Facts]] = {}
 
     def steps(self, jobs: Iterable[Job]) -> list[Step]:
@@ -168,7 +170,7 @@ class Bench:
     def _measured(self, workspace: Workspace, path: str) -> Facts:
         key = id(workspace), path
         if key not in self._facts:
-            self._facts = {key: (workspace, measure(self._program, workspace, path))}
+            self._facts = {key: (workspace, measure(self._program, workspace, path, self.world))}
         return self._facts[key][1]
 
     def _refusal(self, site: Site) -> Declined | None:

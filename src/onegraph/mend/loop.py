@@ -64,7 +64,7 @@ def mend(
     ``select`` and ``ignore`` are names of kinds. Everything that is not mended has a Repair that says
     why, and what the user can do. The program's state is as before afterwards."""
     bench = Bench(program, tools.repairs, tools.trial, level, select, ignore)
-    with state.preserved(program):  # held, so that the many short snapshots inside share its copies
+    with state.preserved(program) as bench.world:  # held: the many short snapshots inside share its copies
         return _Loop(program, findings, tools, bench).run()
 
 

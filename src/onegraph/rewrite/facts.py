@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
@@ -19,15 +20,19 @@ from onegraph.state.effects import listening
 _Force = tuple[tuple[Key, bool], ...]
 
 
-def measure(program: Program, workspace: Workspace, path: str) -> Facts:
+def measure(program: Program, workspace: Workspace, path: str, world: state.World | None = None) -> Facts:
     """Facts about one file's current text. A run is made when a question needs one, and answers many: all
     expressions of a function, and all names around a statement, the statements in it and those it stands in.
+
+    Every run leaves the program's state as it found it. ``world`` is a snapshot of that state, where one is
+    there already.
     """
-    return _Measured(program, workspace, path)
+    return _Measured(program, workspace, path, world)
 
 
 class _Measured:
-    def __init__(self, program: Program, workspace: Workspace, path: str) -> None:
+    def __init__(self, program: Program, workspace: Workspace, path: str, world: state.World | None) -> None:
+        self._world = world
         self._program = program
         self._workspace = workspace
         self._path = path
@@ -110,7 +115,7 @@ class _Measured:
         change = {self._path: lambda tree: probes.instrument(tree, functions, statements, record)}
         with (
             swapped(self._workspace, instrument=change, inject=record.names_in(), reset=False),
-            state.preserved(self._program) as world,
+            self._preserved() as world,
             listening(),
             torch.compiler.set_stance("force_eager"),
         ):
@@ -124,6 +129,9 @@ class _Measured:
                 finally:
                     world.restore()
         record.alive.clear()
+
+    def _preserved(self) -> AbstractContextManager[state.World]:
+        return state.preserved(self._program) if self._world is None else nullcontext(self._world)
 
 
 def _forced(force: Mapping[ast.expr, bool] | None) -> _Force:

@@ -132,7 +132,8 @@ def _by_name(codes: Iterable[CodeType]) -> dict[str, list[CodeType]]:
         if source.is_function(code):
             found[code.co_qualname].append(code)
     for named in found.values():
-        named.sort(key=lambda code: (code.co_firstlineno, source.column(code)))
+        if len(named) > 1:
+            named.sort(key=lambda code: (code.co_firstlineno, source.column(code)))
     return found
 
 

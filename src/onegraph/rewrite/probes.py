@@ -118,7 +118,11 @@ def instrument(
     kept: list[ast.stmt] = [
         s for s in tree.body if isinstance(s, ast.ImportFrom) and s.module == "__future__"
     ]
+    places = [where[1] for where in (*functions, *statements, *record.force)]
     for statement in tree.body:
+        end = text.position(statement)[2]
+        if not any(statement.lineno <= place[0] <= end for place in places):
+            continue
         visitor = _Instrument(functions, statements, record)
         visitor.visit(statement)
         if visitor.changed:

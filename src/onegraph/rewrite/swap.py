@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import gc
 import linecache
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import compress, repeat
+from operator import attrgetter, is_
 from types import CodeType, FunctionType
 from typing import Any
 
 from onegraph.model import FileChange
 from onegraph.rewrite import source, text
 from onegraph.rewrite.pairing import (
+    CodePair,
     Helper,
     Instrument,
     Lines,
@@ -83,7 +87,8 @@ def swapped(
                 _execute_helpers(file.helpers, module, stack)
                 if path in instrument:
                     _bind(module, dict(inject or {}), stack)
-        _swap(files, live, stack)
+        inner = _swap(files, live, stack)
+        stack.callback(_take_back, inner, _counts(inner))
         if reset:
             dynamo.reset()
         yield
@@ -110,11 +115,11 @@ def _live(files: Mapping[str, Pairs]) -> dict[str, list[FunctionType]]:
     found."""
     found: dict[str, list[FunctionType]] = {path: [] for path in files}
     if files:
-        for thing in gc.get_objects():
-            if type(thing) is FunctionType:
-                path = source.absolute(thing.__code__.co_filename)
-                if path in found:
-                    found[path].append(thing)
+        functions = list(_all_functions())
+        names = list(map(attrgetter("__code__.co_filename"), functions))
+        ours = {name for name in set(names) if source.absolute(name) in found}
+        for function in compress(functions, map(ours.__contains__, names)):
+            found[source.absolute(function.__code__.co_filename)].append(function)
     for path, file in files.items():
         names = {code.co_qualname for fn in found[path] for code in _with_inner(fn.__code__)}
         for name in file.change.functions:
@@ -123,41 +128,51 @@ def _live(files: Mapping[str, Pairs]) -> dict[str, list[FunctionType]]:
     return found
 
 
+def _all_functions() -> Iterator[FunctionType]:
+    """Every function object of the process, without a loop in Python over all its objects."""
+    things = gc.get_objects()
+    found: Iterator[FunctionType] = compress(things, map(is_, map(type, things), repeat(FunctionType)))
+    return found
+
+
 def _with_inner(code: CodeType) -> Iterator[CodeType]:
     yield code
     yield from source.code_objects(code)
 
 
-def _swap(files: Mapping[str, Pairs], live: Mapping[str, list[FunctionType]], stack: ExitStack) -> None:
-    back: dict[int, CodeType] = {}  # id of new code -> loaded code
-    kept: list[CodeType] = []  # keeps those ids alive
+def _swap(
+    files: Mapping[str, Pairs], live: Mapping[str, list[FunctionType]], stack: ExitStack
+) -> dict[int, CodePair]:
+    """Returns the pairs of nested functions, by id of the new code."""
+    inner: dict[int, CodePair] = {}
     for path, file in files.items():
         wanted = _wanted(file)
         for function in live[path]:
             old = function.__code__
             new = file.new(old) if wanted is None or _root(old.co_qualname) in wanted else None
-            if new is None:
-                continue
-            stack.callback(setattr, function, "__code__", old)
-            function.__code__ = new
-            kept.append(new)
-            back[id(new)] = old
-            for inner_old, inner_new in _inner_pairs(file, old):
-                kept.append(inner_new)
-                back.setdefault(id(inner_new), inner_old)
-    if any("<locals>" in new.co_qualname for new in kept):
-        stack.callback(_take_back, back, kept)
+            if new is not None:
+                stack.callback(setattr, function, "__code__", old)
+                function.__code__ = new
+                inner.update((id(pair[1]), pair) for pair in _inner_pairs(file, old))
+    return inner
 
 
-def _take_back(back: Mapping[int, CodeType], kept: list[CodeType]) -> None:
-    """Closures that were made while the swap was active get the loaded code too."""
-    for thing in gc.get_objects():
-        if type(thing) is FunctionType and id(thing.__code__) in back:
-            thing.__code__ = back[id(thing.__code__)]
-    kept.clear()
+def _take_back(inner: Mapping[int, CodePair], counts: list[int]) -> None:
+    """Closures that were made while the swap was active get the loaded code too. Whether there are any, the
+    reference counts of their code tell.
+    """
+    if _counts(inner) == counts:
+        return
+    for function in _all_functions():
+        if id(function.__code__) in inner:
+            function.__code__ = inner[id(function.__code__)][0]
 
 
-def _inner_pairs(file: Pairs, old: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+def _counts(inner: Mapping[int, CodePair]) -> list[int]:
+    return [sys.getrefcount(pair[1]) for pair in inner.values()]
+
+
+def _inner_pairs(file: Pairs, old: CodeType) -> Iterator[CodePair]:
     for inner in source.code_objects(old):
         new = file.new(inner)
         if new is not None:
