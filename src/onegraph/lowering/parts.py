@@ -1,0 +1,72 @@
+"""What the pieces of lowering pass to each other."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from onegraph.lowering.predicate import Force, Test
+from onegraph.lowering.state import Change
+
+RETURN = "return"  # the key of the value that both sides of a branch return
+
+
+@dataclass
+class Side:
+    """The statements of one side, the forced predicates that lead there, and the line of its header."""
+
+    statements: list[ast.stmt]
+    force: Force
+    header: int
+    changes: dict[str, Change] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What both sides have in common about one value."""
+
+    number: str | None = None  # "int", "float", "bool": a Python number that differs
+    constant: bool = False  # one Python value, the same on both sides
+    discrete: bool = False  # a tensor of integers or bools
+    requires_grad: bool = True
+
+
+@dataclass
+class Out:
+    """One thing that a branch makes: a name, an attribute, a tensor changed in place, or the returned value."""
+
+    key: str
+    change: Change | None = None
+    in_place: bool = False  # the storage has to be kept
+    kinds: list[Agreed] = field(default_factory=list)
+
+    @property
+    def number(self) -> str | None:
+        """The type of a Python number."""
+        return next((kind.number for kind in self.kinds if kind.number), None)
+
+    @property
+    def discrete(self) -> bool:
+        """A tensor of integers or bools: torch.cond can't differentiate when it is returned next to others."""
+        return any(kind.discrete for kind in self.kinds)
+
+    @property
+    def needs_grad(self) -> bool:
+        return any(kind.requires_grad for kind in self.kinds)
+
+    @property
+    def attribute(self) -> bool:
+        return "." in self.key
+
+
+@dataclass
+class Branch:
+    """One branch in canonical form: ``first`` runs where ``test.tensor`` is true."""
+
+    node: ast.If | ast.IfExp
+    test: Test
+    first: Side
+    second: Side
+    target: str | None  # RETURN where both sides return
+    comments: Sequence[str] = ()

@@ -1,0 +1,358 @@
+"""Where the branch stands: its function, its blocks, what comes behind it and who else sees its values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from onegraph.lowering import flow
+from onegraph.lowering.choice import _ELEMENTWISE, called
+from onegraph.lowering.parts import Out
+from onegraph.lowering.predicate import is_tensor_test
+from onegraph.lowering.refused import Refused
+from onegraph.lowering.state import key_of
+from onegraph.model import Span
+from onegraph.rewrite import text as edit
+from onegraph.rewrite.request import Facts, Request
+
+FunctionDef = ast.FunctionDef | ast.AsyncFunctionDef
+_CREATE = frozenset(
+    "clone zeros ones full empty rand randn zeros_like ones_like full_like empty_like arange cat stack".split()
+)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def find(request: Request) -> Place:
+    """The place of the outermost tensor branch around the request's site. Raises Refused."""
+    tree = edit.parse(request.text)
+    path = edit.path_at(tree, request.site.span)
+    site = _site(path, request.site.span)
+    index = next(
+        (i for i in range(len(path) - 1, -1, -1) if isinstance(path[i], FunctionDef | ast.Lambda)), None
+    )
+    if index is None:
+        raise Refused("the branch stands at module level", "Move it into a function.")
+    function = path[index]
+    qualname = next(name for name, node in edit.functions(tree) if node is function)
+    root = _outermost(path[index + 1 :], site, request.facts)
+    if isinstance(function, FunctionDef) and isinstance(root, ast.If):
+        root = _first_early_return(function, root, request.facts)
+    return Place(request.text, root, function, qualname)
+
+
+def _site(path: Sequence[ast.expr | ast.stmt], span: Span) -> ast.If | ast.IfExp | ast.BoolOp:
+    inner: ast.AST | None = None
+    for node in reversed(path):
+        inside_test = inner is not None and inner is getattr(node, "test", None)
+        whole = isinstance(node, ast.If) and (span.line, span.column) == edit.position(node)[:2]
+        if isinstance(node, ast.If | ast.IfExp) and (inside_test or whole or inner is None):
+            return node
+        if isinstance(node, ast.While) and (inside_test or inner is None):
+            raise Refused(
+                "`while` on a tensor", "Give the loop a fixed number of rounds and select with torch.where."
+            )
+        if isinstance(node, ast.Assert):
+            raise Refused("`assert` on a tensor is a check, not a branch", "See raise_on_tensor.")
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) and any(
+            inner is test for generator in node.generators for test in generator.ifs
+        ):
+            raise Refused("a comprehension filters by tensor values", "Filter with a mask instead.")
+        if isinstance(node, ast.stmt) and not isinstance(node, ast.If):
+            break
+        inner = node
+    value = next((n for n in path if isinstance(n, ast.BoolOp)), None)
+    if value is not None:
+        return value
+    raise Refused(
+        "a tensor's truth value is taken where no branch is written", "Write the choice as torch.where."
+    )
+
+
+def _outermost(
+    path: Sequence[ast.expr | ast.stmt], site: ast.If | ast.IfExp | ast.BoolOp, facts: Facts
+) -> ast.If | ast.IfExp | ast.BoolOp:
+    """Inside the arm of another tensor branch, that one is lowered, and the site with it."""
+    for node, below in zip(path, path[1:], strict=False):
+        if node is site:
+            break
+        tested = isinstance(node, ast.If | ast.IfExp) and below is not node.test
+        if tested and is_tensor_test(facts, node.test, {}):  # type: ignore[union-attr]
+            assert isinstance(node, ast.If | ast.IfExp)
+            return node
+    return site
+
+
+def _first_early_return(function: FunctionDef, root: ast.If, facts: Facts) -> ast.If:
+    """A tensor branch that returns early takes the rest of the function with it, so it is lowered first."""
+    for statement in function.body:
+        if statement is root or any(node is root for node in ast.walk(statement)):
+            break
+        early = isinstance(statement, ast.If) and any(flow.inside(statement, ast.Return))
+        if early and is_tensor_test(facts, statement.test, {}):  # type: ignore[attr-defined]
+            assert isinstance(statement, ast.If)
+            return statement
+    return root
+
+
+@dataclass
+class Place:
+    """A branch (``root``) in a function."""
+
+    text: str
+    root: ast.If | ast.IfExp | ast.BoolOp
+    function: edit.Function
+    qualname: str
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        return {
+            child: node for node in ast.walk(edit.parse(self.text)) for child in ast.iter_child_nodes(node)
+        }
+
+    @cached_property
+    def unit(self) -> str:
+        """One step of indentation."""
+        return edit.indent_unit(self.text)
+
+    @property
+    def statement(self) -> ast.stmt | None:
+        """The statement that holds the root."""
+        return next((n for n in self.around(self.root) if isinstance(n, ast.stmt)), None)
+
+    @cached_property
+    def gradients(self) -> bool:
+        """Whether a gradient may flow: False under ``no_grad`` or ``inference_mode`` written around the branch."""
+        off = ("no_grad", "inference_mode")
+        marks = [d for d in getattr(self.function, "decorator_list", [])]
+        for node in self.around(self.root):
+            if isinstance(node, ast.With):
+                marks += [item.context_expr for item in node.items]
+            if node is self.function:
+                break
+        return not any(ast.unparse(m).removesuffix("()").rpartition(".")[2] in off for m in marks)
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The node and everything around it, from the inside out."""
+        found: ast.AST | None = node
+        while found is not None:
+            yield found
+            found = self.parents.get(found)
+
+    def block_of(self, node: ast.stmt) -> list[ast.stmt]:
+        """The block that holds a statement."""
+        parent = self.parents[node]
+        for name in ("body", "orelse", "finalbody"):
+            block: list[ast.stmt] = getattr(parent, name, [])
+            if isinstance(block, list) and any(s is node for s in block):
+                return block
+        raise Refused("the branch stands in a `match` or `except` block", "Move it out of the block.")
+
+    def is_elif(self, node: ast.If) -> bool:
+        return edit.segment(self.text, node).startswith("elif")
+
+    def rest(self, node: ast.If) -> list[ast.stmt]:
+        """The statements from behind the branch to the end of the function. Raises Refused in a loop or such."""
+        block = self.block_of(node)
+        rest = block[next(i for i, s in enumerate(block) if s is node) + 1 :]
+        if flow.always_leaves(rest) and not self._in_loop(node):
+            return rest
+        statement: ast.stmt = node
+        while (parent := self.parents[statement]) is not self.function:
+            if not isinstance(parent, ast.If | ast.With):
+                word = type(parent).__name__.lower()
+                raise Refused(
+                    f"an early return inside a `{word}`", "Assign the result and return it at the end."
+                )
+            siblings = self.block_of(parent)
+            if siblings[-1] is not parent:
+                raise Refused(
+                    f"an early return with code behind the block around it (line {parent.lineno})",
+                    "Assign the result and return it at the end.",
+                )
+            statement = parent
+        return rest
+
+    def _in_loop(self, node: ast.AST) -> bool:
+        for outer in self.around(node):
+            if outer is self.function:
+                return False
+            if isinstance(outer, _LOOPS):
+                return True
+        return False
+
+    def live_after(self, node: ast.AST) -> frozenset[str]:
+        """The names that may be read behind the branch."""
+        if not isinstance(self.function, FunctionDef):
+            return frozenset()
+        statement = next(n for n in self.around(node) if isinstance(n, ast.stmt))
+        return flow.live_after(self.function, statement)
+
+    def bound_before(self, name: str, node: ast.AST) -> bool:
+        """Whether the text may have bound the name before the branch."""
+        if any(isinstance(a, ast.arg) and a.arg == name for a in ast.walk(self.function.args)):
+            return True
+        line = getattr(node, "lineno", 0)
+        stores = [n for n in ast.walk(self.function) if isinstance(n, ast.Name) and n.id == name]
+        return any(isinstance(n.ctx, ast.Store) and n.lineno < line for n in stores)
+
+    def is_fresh(self, name: str, node: ast.If, facts: Facts) -> bool:
+        """Whether only this name can see the tensor's storage: it was computed here, and given to nobody."""
+        if any(isinstance(a, ast.arg) and a.arg == name for a in ast.walk(self.function.args)):
+            return False
+        if name in flow.captured(self.function):
+            return False
+        for use in ast.walk(self.function):
+            if not (isinstance(use, ast.Name) and use.id == name):
+                continue
+            parent = self.parents[use]
+            if isinstance(use.ctx, ast.Store):
+                if isinstance(parent, ast.AugAssign):
+                    continue
+                if not (
+                    isinstance(parent, ast.Assign) and parent.targets == [use] and _makes_new(parent.value)
+                ):
+                    return False
+            elif isinstance(
+                parent, ast.Assign | ast.Starred | ast.List | ast.Dict | ast.keyword | ast.NamedExpr
+            ):
+                return False
+            elif isinstance(parent, ast.Call) and isinstance(self.parents[parent], ast.Expr):
+                return False
+        locals_ = sorted(
+            flow.binds(getattr(self.function, "body", []))
+            | {a.arg for a in ast.walk(self.function.args) if isinstance(a, ast.arg)}
+        )
+        seen = facts.names(node, locals_)
+        mine = {fact.storage for fact in seen.get(name, ()) if fact.storage is not None}
+        others = {f.storage for other, found in seen.items() if other != name for f in found}
+        return not mine & others
+
+    def one_sided(
+        self, first: Sequence[ast.stmt], second: Sequence[ast.stmt], node: ast.AST, facts: Facts
+    ) -> list[str]:
+        """Differentiable values and modules that only one side uses, and nothing else in the function."""
+        made = flow.binds(first) | flow.binds(second)
+        sides = [self._sources(side, facts) for side in (first, second)]
+        inside = {id(n) for s in (*first, *second) for n in ast.walk(s)}
+        test = getattr(node, "test", None)
+        inside |= {id(n) for n in ast.walk(test)} if test is not None else set()
+        elsewhere = {
+            key
+            for n in ast.walk(self.function)
+            if id(n) not in inside and isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)
+            and (key := key_of(n))
+        }  # fmt: skip
+        only = (sides[0].keys() ^ sides[1].keys()) - made - elsewhere
+        return sorted(only)
+
+    def _sources(self, side: Sequence[ast.stmt], facts: Facts) -> dict[str, None]:
+        found: dict[str, None] = {}
+        for node in (n for s in side for n in _differentiable(s)):
+            if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+                continue
+            parent = self.parents.get(node)
+            key = key_of(node)
+            if key is None:
+                continue
+            values = facts.values(node)[0]
+            is_called = isinstance(parent, ast.Call) and parent.func is node
+            if any(
+                f.is_tensor and (f.dtype or "").startswith(("torch.float", "torch.bfloat", "torch.complex"))
+                for f in values
+            ):
+                found[key] = None
+            elif is_called and any(not _is_code(f.type) for f in values):
+                found[key] = None
+        return found
+
+    def attributes_read(self, statements: Sequence[ast.stmt], outs: Sequence[Out], facts: Facts) -> list[str]:
+        """Tensor attributes that the arms read, where the object's attributes are also written; see `branch`."""
+        wanted = [out.key for out in outs if out.attribute]
+        if not wanted and not self._class_writes_attributes():
+            return []
+        for node in (n for s in statements for n in ast.walk(s)):
+            key = key_of(node) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) else None
+            if key is None or key in wanted or key.count(".") != 1:
+                continue
+            assert isinstance(node, ast.Attribute)
+            if isinstance(node.value, ast.Name) and node.value.id in flow.binds(statements):
+                continue
+            owner = facts.values(node.value)[0]
+            if any(f.is_tensor for f in facts.values(node)[0]) and not any(f.is_tensor for f in owner):
+                wanted.append(key)
+        return wanted
+
+    def _class_writes_attributes(self) -> bool:
+        owner = next((n for n in self.around(self.function) if isinstance(n, ast.ClassDef)), None)
+        if owner is None:
+            return False
+        methods = [m for m in owner.body if isinstance(m, FunctionDef) and m.name != "__init__"]
+        return any(
+            isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+            for m in methods
+            for n in ast.walk(m)
+        )
+
+    def number_misused(self, name: str, node: ast.AST, number: str, facts: Facts) -> ast.AST | None:
+        """A later use of a Python number that a 0-dim tensor in its place would change; None when there is none."""
+        inside = {id(n) for n in ast.walk(node)}
+        end = edit.position(node)[2]
+        looped = self._in_loop(node)
+        for use in ast.walk(self.function):
+            if not (isinstance(use, ast.Name) and use.id == name and isinstance(use.ctx, ast.Load)):
+                continue
+            if id(use) in inside or (use.lineno <= end and not looped):
+                continue
+            parent = self.parents[use]
+            if isinstance(parent, ast.BinOp):
+                other = parent.right if parent.left is use else parent.left
+                seen = facts.values(other)[0]
+                if seen and all(f.is_tensor and (f.shape or f.dtype in _DEFAULT[number]) for f in seen):
+                    continue
+            elif isinstance(parent, ast.Compare):
+                others = [v for v in (parent.left, *parent.comparators) if v is not use]
+                if all(f.is_tensor for v in others for f in facts.values(v)[0]):
+                    continue
+            elif number == "bool" and isinstance(parent, ast.If | ast.IfExp) and parent.test is use:
+                continue
+            return parent
+        return None
+
+
+_DEFAULT = {"float": ("torch.float64",), "int": ("torch.int64",), "bool": ("torch.bool",)}
+
+
+def _differentiable(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that a gradient can reach: no tests, no comparisons."""
+    yield node
+    if isinstance(node, ast.Compare):
+        return
+    for name, value in ast.iter_fields(node):
+        if name == "test":
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _differentiable(child)
+
+
+def _is_code(type_name: str) -> bool:
+    """Functions, methods and types hold no parameters of their own."""
+    last = type_name.rpartition(".")[2]
+    return last in {
+        "type",
+        "function",
+        "builtin_function_or_method",
+        "method",
+        "method_descriptor",
+        "NoneType",
+        "module",
+    } or (last.startswith("Script") or "builtin" in last)
+
+
+def _makes_new(value: ast.expr) -> bool:
+    """Whether the expression makes a new tensor, by its text."""
+    if isinstance(value, ast.BinOp | ast.UnaryOp | ast.Compare):
+        return True
+    return isinstance(value, ast.Call) and called(value) in (_ELEMENTWISE | _CREATE)

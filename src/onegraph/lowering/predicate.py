@@ -1,0 +1,295 @@
+"""The test of a branch, split into what Python decides and what a tensor decides."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from onegraph.lowering import choice
+from onegraph.lowering.refused import Refused
+from onegraph.lowering.source import Source, operand
+from onegraph.rewrite.request import Fact, Facts
+
+Force = Mapping[ast.expr, bool]
+
+# torch functions that return no tensor
+_NOT_TENSORS = frozenset(
+    "is_tensor equal allclose is_grad_enabled is_floating_point is_complex is_nonzero numel finfo iinfo device "
+    "is_autocast_enabled is_inference_mode_enabled get_default_dtype Size Generator is_storage".split()
+)
+# methods that only tensors (and arrays) have
+_TENSOR_METHODS = frozenset(
+    "any all sum mean max min amax amin std var norm abs isnan isinf isfinite prod median argmax argmin eq ne lt le gt "
+    "ge logical_not logical_and logical_or bool detach".split()
+)
+
+
+@dataclass(frozen=True)
+class Test:
+    """``python op tensor``: ``python`` are the operands that Python decides, in front of the tensor condition.
+
+    ``when_true`` and ``when_false`` are forced outcomes of tensor conditions that lead to the one side or the other.
+    """
+
+    python: tuple[str, ...]
+    is_or: bool
+    tensor: str
+    negated: bool  # the branch is taken where ``tensor`` is false
+    proven: bool  # a tensor on every call, by the text alone
+    shape: tuple[int, ...]
+    dtype: str
+    leaves: tuple[ast.expr, ...]
+    before: tuple[str, ...]  # the conditions in the text before the repair that ``tensor`` stands for
+    when_true: Force
+    when_false: Force
+
+    def branch_code(self) -> str:
+        """The predicate for ``_cond``: right for Python values too."""
+        word = " or " if self.is_or else " and "
+        return word.join(
+            [*self.python, operand_of_boolop(self.tensor, self.is_or) if self.python else self.tensor]
+        )
+
+    def python_code(self) -> str:
+        """The test of a Python ``if`` around the tensor branch."""
+        return " and ".join(self.python)
+
+    def select_code(self, torch: str) -> str:
+        """The predicate for ``torch.where``: one value, bool, whatever the type on other calls."""
+        if not self.proven:
+            return (
+                f"{torch}.as_tensor({self.tensor})"
+                if self.dtype == "torch.bool" and self.shape == ()
+                else (f"{torch}.as_tensor({self.tensor}).reshape(()).bool()")
+            )
+        code = self.tensor
+        if self.shape != ():
+            code = f"{operand(code)}.reshape(())"
+        return code if self.dtype == "torch.bool" else f"{operand(code)} != 0"
+
+
+def operand_of_boolop(code: str, is_or: bool) -> str:
+    node = ast.parse(code.strip(), mode="eval").body
+    loose = isinstance(node, ast.IfExp | ast.Lambda | ast.NamedExpr)
+    return f"({code})" if loose or (isinstance(node, ast.BoolOp) and not is_or) else code
+
+
+def tensor_facts(facts: Facts, node: ast.expr, force: Force) -> tuple[Fact, ...]:
+    """The facts of an expression where it was a tensor."""
+    return tuple(fact for fact in facts.values(node, force=force or None)[0] if fact.is_tensor)
+
+
+def is_tensor_test(facts: Facts, test: ast.expr, force: Force) -> bool:
+    """Whether a tensor decides the test, or an operand of it."""
+    if isinstance(test, ast.BoolOp):
+        return any(is_tensor_test(facts, value, force) for value in test.values)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return is_tensor_test(facts, test.operand, force)
+    return bool(tensor_facts(facts, test, force))
+
+
+class Tests:
+    """Splits tests of one function."""
+
+    def __init__(self, source: Source, facts: Facts, function: ast.AST | None, torch: str) -> None:
+        self.source, self.facts, self.torch = source, facts, torch
+        self.function = function
+        self.proven_names = _proven_names(function, torch) if function is not None else frozenset()
+
+    def split(self, test: ast.expr, force: Force) -> Test:
+        """Raises Refused where no order of evaluation is right."""
+        negated = False
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            negated, test = not negated, test.operand
+        if isinstance(test, ast.BoolOp):
+            kinds = [is_tensor_test(self.facts, value, force) for value in test.values]
+            python = [value for value, tensor in zip(test.values, kinds, strict=True) if not tensor]
+            tensors = [value for value, tensor in zip(test.values, kinds, strict=True) if tensor]
+            if kinds != sorted(kinds) and not all(choice.plain(value) for value in python):
+                raise Refused(
+                    f"`{self.source.code(test)}` evaluates Python code after a tensor condition",
+                    "Put the conditions that need no tensor first.",
+                )
+            is_or = isinstance(test.op, ast.Or)
+            if python and negated:
+                raise Refused(
+                    f"`not ({self.source.code(test)})` mixes Python and tensor conditions",
+                    "Write the negation into the conditions, with those that need no tensor first.",
+                )
+            joined = self._joined(tensors, is_or, force)
+            before = tuple(ast.unparse(value) for value in tensors) if python else (ast.unparse(test),)
+            codes = tuple(operand_of_boolop(self.source.code(p), is_or) for p in python)
+            return _test(joined, codes, is_or, negated, before)
+        return _test(self._joined([test], False, force), (), False, negated, (ast.unparse(test),))
+
+    def _joined(self, values: list[ast.expr], is_or: bool, force: Force) -> _Joined:
+        parts = [self._tensor(value, force) for value in values]
+        if len(parts) == 1:
+            return parts[0]
+        for value in values[1:]:
+            if why := choice.unsafe_to_evaluate(value):
+                raise Refused(
+                    f"`{self.source.code(value)}` is only evaluated when the condition before it allows it ({why})",
+                    "Nest two ifs, or compute the condition before the branch.",
+                )
+        if all(part.fact.dtype == "torch.bool" for part in parts) and all(part.proven for part in parts):
+            code = (" | " if is_or else " & ").join(operand(part.code) for part in parts)
+        else:
+            name = "logical_or" if is_or else "logical_and"
+            code = parts[0].code if parts[0].proven else f"{self.torch}.as_tensor({parts[0].code})"
+            for part in parts[1:]:
+                other = part.code if part.proven else f"{self.torch}.as_tensor({part.code})"
+                code = f"{self.torch}.{name}({code}, {other})"
+        all_ = {
+            leaf: outcome for part in parts for leaf, outcome in (part.false if is_or else part.true).items()
+        }
+        one = parts[0].true if is_or else parts[0].false
+        fact = Fact(
+            "torch.Tensor", shape=max((p.fact.shape or () for p in parts), key=len), dtype="torch.bool"
+        )
+        leaves = tuple(leaf for part in parts for leaf in part.leaves)
+        return _Joined(code, leaves, one if is_or else all_, all_ if is_or else one, True, fact)
+
+    def _tensor(self, node: ast.expr, force: Force) -> _Joined:
+        if isinstance(node, ast.BoolOp):
+            if not all(is_tensor_test(self.facts, value, force) for value in node.values):
+                raise Refused(
+                    f"`{self.source.code(node)}` mixes Python and tensor conditions inside another condition",
+                    "Compute the Python part before the branch.",
+                )
+            return self._joined(node.values, isinstance(node.op, ast.Or), force)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            inner = self._tensor(node.operand, force)
+            bare = inner.proven and inner.fact.dtype == "torch.bool"
+            if bare:
+                code = f"~{operand(inner.code)}"
+            else:
+                value = inner.code if inner.proven else f"{self.torch}.as_tensor({inner.code})"
+                code = f"{self.torch}.logical_not({value})"
+            fact = Fact("torch.Tensor", shape=inner.fact.shape, dtype="torch.bool")
+            return _Joined(code, inner.leaves, inner.false, inner.true, True, fact)
+        found = tensor_facts(self.facts, node, force)
+        fact = found[0] if found else Fact("torch.Tensor", shape=(), dtype="torch.bool")
+        proven = self.proven(node)
+        if isinstance(node, ast.Compare):
+            code = self._comparison(node)
+        elif isinstance(node, ast.NamedExpr | ast.Await | ast.Yield):
+            raise Refused(
+                f"`{self.source.code(node)}` binds a name inside the test", "Bind the name before the branch."
+            )
+        else:
+            code = self.source.code(node)
+        return _Joined(code, (node,), {node: True}, {node: False}, proven, fact)
+
+    def _comparison(self, node: ast.Compare) -> str:
+        if len(node.ops) == 1:
+            return self.source.code(node)
+        values = [node.left, *node.comparators]
+        for value in values[1:]:
+            if why := choice.unsafe_to_evaluate(value):
+                raise Refused(
+                    f"`{self.source.code(node)}` is evaluated step by step ({why})",
+                    "Bind the middle to a name.",
+                )
+        codes = [operand(self.source.code(value)) for value in values]
+        signs = [_SIGNS.get(type(op)) for op in node.ops]
+        if None in signs:
+            raise Refused(
+                f"`{self.source.code(node)}` compares by `is` or `in`",
+                "Split the comparison before the branch.",
+            )
+        steps = zip(codes, signs, codes[1:], strict=False)
+        return " & ".join(f"({left} {sign} {right})" for left, sign, right in steps)
+
+    def proven(self, node: ast.expr) -> bool:
+        """Whether the text alone shows that the expression is a tensor on every call."""
+        return _proven(node, self.proven_names, self.torch)
+
+
+@dataclass(frozen=True)
+class _Joined:
+    code: str
+    leaves: tuple[ast.expr, ...]
+    true: Force
+    false: Force
+    proven: bool
+    fact: Fact
+
+
+def _test(
+    joined: _Joined, python: tuple[str, ...], is_or: bool, negated: bool, before: tuple[str, ...]
+) -> Test:
+    true, false = (joined.false, joined.true) if negated else (joined.true, joined.false)
+    shape, dtype = joined.fact.shape or (), joined.fact.dtype or "torch.bool"
+    return Test(
+        python, is_or, joined.code, negated, joined.proven, shape, dtype, joined.leaves, before, true, false
+    )
+
+
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+
+
+def _proven(node: ast.expr, names: frozenset[str], torch: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in names
+    if isinstance(node, ast.Compare):
+        if any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
+            return False
+        return any(_proven(value, names, torch) for value in (node.left, *node.comparators))
+    if isinstance(node, ast.BinOp):
+        return _proven(node.left, names, torch) or _proven(node.right, names, torch)
+    if isinstance(node, ast.UnaryOp):
+        return not isinstance(node.op, ast.Not) and _proven(node.operand, names, torch)
+    if isinstance(node, ast.Subscript):
+        return _proven(node.value, names, torch)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if isinstance(node.func.value, ast.Name) and node.func.value.id == torch:
+            return node.func.attr not in _NOT_TENSORS and not node.func.attr[:1].isupper()
+        return node.func.attr in _TENSOR_METHODS or (
+            _proven(node.func.value, names, torch) and node.func.attr in _SAME_KIND
+        )
+    return False
+
+
+_SAME_KIND = frozenset(
+    "to float double half long int clone reshape view squeeze flatten type_as cpu cuda".split()
+)
+
+
+def _proven_names(function: ast.AST, torch: str) -> frozenset[str]:
+    """Names that are only ever bound to what is a tensor by its text, or annotated as one."""
+    bound: dict[str, list[ast.expr | None]] = {}
+    names = set[str]()
+    arguments = getattr(function, "args", None)
+    for argument in ast.walk(arguments) if arguments is not None else ():
+        if isinstance(argument, ast.arg):
+            annotation = ast.unparse(argument.annotation) if argument.annotation else ""
+            if annotation in ("Tensor", f"{torch}.Tensor"):
+                names.add(argument.arg)
+            else:
+                bound[argument.arg] = [None]
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            bound.setdefault(node.targets[0].id, []).append(node.value)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            pass  # a tensor stays one
+    simple = {
+        id(n.targets[0]) for n in ast.walk(function) if isinstance(n, ast.Assign) and len(n.targets) == 1
+    }
+    simple |= {id(n.target) for n in ast.walk(function) if isinstance(n, ast.AugAssign)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in simple:
+            bound.setdefault(node.id, []).append(None)
+    while True:
+        now = frozenset(names)
+        names |= {
+            name
+            for name, values in bound.items()
+            if all(value is not None and _proven(value, now, torch) for value in values)
+        }
+        names -= {name for name in now if any(value is None for value in bound.get(name, []))}
+        if names == now:
+            return now
