@@ -3,5 +3,6 @@
 from onegraph.verify.compare import Comparison, compare
 from onegraph.verify.uncompiled import uncompiled
 from onegraph.verify.values import Difference
+from onegraph.verify.whole import BACKENDS, whole
 
-__all__ = ["Comparison", "Difference", "compare", "uncompiled"]
+__all__ = ["BACKENDS", "Comparison", "Difference", "compare", "uncompiled", "whole"]

@@ -45,6 +45,31 @@ class Forcing:
         return outcome
 
 
+class CompiledForcing:
+    """The same for a compiled text: outcomes are data in a tensor, so that one capture serves them all."""
+
+    def __init__(self, count: int) -> None:
+        self._flags = torch.full((count,), -1)  # per condition: -1 as it is, 0 False, 1 True
+
+    def start(self, outcomes: Mapping[int, bool]) -> None:
+        """Begin a run."""
+        self._flags.fill_(-1)
+        for number, outcome in outcomes.items():
+            self._flags[number] = int(outcome)
+
+    def function(self) -> Any:
+        """What the instrumented text calls."""
+        flags = self._flags
+
+        def force(number: int, value: Any) -> Any:
+            if not isinstance(value, torch.Tensor):
+                return value
+            flag = flags[number].to(value.device)
+            return torch.where(flag < 0, value, (flag > 0).to(value.dtype))
+
+        return force
+
+
 def _outcomes(value: Any) -> set[bool]:
     if not isinstance(value, torch.Tensor):
         return {bool(value)}

@@ -21,11 +21,13 @@ class Ledger:
         self.max_abs = 0.0
         self.max_rel = 0.0
         self._failures: dict[str, list[str]] = {}
-        self._notes: dict[str, dict[str, Level]] = {}
+        self._notes: dict[str, dict[str, Level | None]] = {}
         self._unstable: dict[str, str] = {}
+        self.instabilities: list[Comparison] = []
 
     def unstable(self, comparison: Comparison) -> None:
         """Eager compared with itself: what differs there can't be compared."""
+        self.instabilities.append(comparison)
         for difference in comparison.differences:
             self._unstable.setdefault(difference.aspect, difference.words)
 
@@ -43,24 +45,21 @@ class Ledger:
             self._failures.setdefault(difference.aspect, []).append(_located(run, difference))
         return not failures
 
-    def fail(self, aspect: str, words: str) -> None:
-        """A disagreement that no comparison of two runs shows."""
-        self._failures.setdefault(aspect, []).append(words)
-
-    @property
-    def agrees(self) -> bool:
-        return not self._failures
+    def note(self, aspect: str, words: str) -> None:
+        """A remark on an aspect that passes."""
+        self._notes.setdefault(aspect, {})[words] = None
 
     def checks(self) -> Iterator[Check]:
-        """One check for every aspect; one alone when everything agrees without a remark."""
-        for aspect in (*ASPECTS, *(a for a in self._failures if a not in ASPECTS)):
+        """One check for every aspect."""
+        for aspect in ASPECTS:
             if aspect in self._failures:
                 yield Check(f"{self.name}: {aspect}", False, _few(self._failures[aspect]))
             elif aspect in self._unstable:
                 words = f"eager differs from itself: {self._unstable[aspect]}"
                 yield Check(f"{self.name}: {aspect}", None, words)
             else:
-                notes = [f"{level}: {words}" for words, level in self._notes.get(aspect, {}).items()]
+                remarks = self._notes.get(aspect, {})
+                notes = [f"{level}: {words}" if level else words for words, level in remarks.items()]
                 yield Check(f"{self.name}: {aspect}", True, _few(notes) or f"{self.runs} runs agree")
 
 

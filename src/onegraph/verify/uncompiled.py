@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -43,6 +43,11 @@ class Before:
     by_input: dict[int, set[bool]] = field(default_factory=dict)
     by_force: dict[int, set[bool]] = field(default_factory=dict)
     found: set[int] = field(default_factory=set)
+    checks: list[Check] = field(default_factory=list)  # about the whole: the swap, the arms
+
+    def unreached(self, count: int) -> list[int]:
+        """The conditions, of ``count``, that no input gave both outcomes."""
+        return [number for number in range(count) if self.by_input.get(number, set()) != {True, False}]
 
 
 def uncompiled(
@@ -60,9 +65,12 @@ def uncompiled(
     state moves.
     """
     start = time.perf_counter()
-    ledger, checks = compare_texts(program, before, after, conditions(predicates), level)
+    world = World(program)
+    world.snapshot()
+    ledger = Ledger("uncompiled", level)
+    seen = compare_texts(program, before, after, conditions(predicates), world, ledger)
     return Evidence(
-        checks=(*ledger.checks(), *checks),
+        checks=(*ledger.checks(), *seen.checks),
         inputs=ledger.runs,
         max_abs=ledger.max_abs,
         max_rel=ledger.max_rel,
@@ -71,25 +79,31 @@ def uncompiled(
 
 
 def compare_texts(
-    program: Program, before: Workspace, after: Workspace, known: tuple[Condition, ...], level: Level
-) -> tuple[Ledger, tuple[Check, ...]]:
-    """The ledger of all runs, and the checks that are about the whole: the swap, the arms."""
-    world = World(program)
-    world.snapshot()
-    ledger = Ledger("uncompiled", level)
+    program: Program,
+    before: Workspace,
+    after: Workspace,
+    known: tuple[Condition, ...],
+    world: World,
+    ledger: Ledger,
+) -> Before:
+    """Run both texts and enter every run in the ledger; ``world`` holds a snapshot. The text that runs first
+    says which runs there are.
+    """
+    paths = {change.path for text in (before, after) for change in text.changes()} if known else set()
+    seen = Before()
     try:
-        paths = {change.path for text in (before, after) for change in text.changes()} if known else set()
-        seen = _run_before(program, before, paths, known, world, ledger)
-        with _instrumented(after, paths, known, after=True) as (forcing, found):
+        _run_before(program, before, paths, known, world, ledger, seen)
+        with instrumented(after, paths, known, after=True) as (forcing, found):
             for run, expected in seen.runs.items():
                 forcing.start(dict(run.outcomes))
                 actual = run.variation.run(program.target, world)
                 ledger.add(run.name(known), compare(expected, actual, exact=True))
+            seen.checks += _arms(known, seen, found)
     except (SwapError, SyntaxError) as error:
-        return ledger, (Check("uncompiled: swap", False, f"the mended text can't run: {error}"),)
+        seen.checks.append(Check("uncompiled: swap", False, f"the text can't run: {error}"))
     finally:
         world.restore()
-    return ledger, tuple(_arms(known, seen, found))
+    return seen
 
 
 def _run_before(
@@ -99,10 +113,10 @@ def _run_before(
     known: tuple[Condition, ...],
     world: World,
     ledger: Ledger,
-) -> Before:
-    seen = Before()
+    seen: Before,
+) -> None:
     calls, varied = recorded(program), variations(program, world)
-    with _instrumented(text, paths, known, after=False) as (forcing, found):
+    with instrumented(text, paths, known, after=False) as (forcing, found):
         for variation in (*calls, *varied):
             observed = _observe(Run(variation), program, world, forcing)
             if variation.resized and observed.error is not None:
@@ -116,7 +130,6 @@ def _run_before(
         for variation in (*(v for v in varied if v.gradients), *calls):
             _force(variation, program, world, forcing, seen, len(known))
         seen.found = found
-    return seen
 
 
 def _observe(run: Run, program: Program, world: World, forcing: Forcing) -> Observation:
@@ -156,7 +169,7 @@ def _arms(known: Sequence[Condition], seen: Before, found_after: set[int]) -> It
 
 
 @contextmanager
-def _instrumented(
+def instrumented(
     text: Workspace, paths: Iterable[str], known: tuple[Condition, ...], *, after: bool
 ) -> Iterator[tuple[Forcing, set[int]]]:
     """Run a text with its conditions under our hand."""
@@ -164,8 +177,3 @@ def _instrumented(
     instrument = Instrument(known, after=after)
     with swapped(text, instrument=dict.fromkeys(paths, instrument), inject={NAME: forcing}, reset=False):
         yield forcing, instrument.found
-
-
-def arms_by_force_only(checks: Iterable[Check]) -> Mapping[str, str]:
-    """The checks of conditions that no input gave both outcomes, by name."""
-    return {check.name: check.detail for check in checks if "by force only" in check.detail}

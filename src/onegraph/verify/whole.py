@@ -1,0 +1,331 @@
+"""The mended program against the original, uncompiled and compiled: the last word before anything is
+delivered.
+
+In order of cost: both uncompiled; one capture in the user's mode that serves the recount and the backends
+eager and aot_eager; one under ``fullgraph=True``; arms that no input reaches, forced in a compiled program;
+inductor once. It stops at the first stage that disagrees; what was not run then is unverified, never passed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from onegraph.model import Check, Evidence, Level, Predicate, Program, Trace
+from onegraph.observe import watch
+from onegraph.rewrite.swap import SwapError, real_path, swapped
+from onegraph.rewrite.workspace import Workspace
+from onegraph.state import Observation, World, tensors_in
+from onegraph.torch_private import backends as engines
+from onegraph.torch_private import dynamo
+from onegraph.verify.compare import Comparison, compare
+from onegraph.verify.forcing import NAME, CompiledForcing, Condition, Instrument, conditions
+from onegraph.verify.ledger import Ledger
+from onegraph.verify.uncompiled import Before, Run, compare_texts, instrumented
+from onegraph.verify.variations import Variation, other_size, recorded, variations
+
+BACKENDS = ("eager", "aot_eager", "inductor")
+_CAPTURE = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+_NOT_OURS = ("backend", "mode", "options", "fullgraph", "disable")
+Twice = tuple[Observation, Observation]
+
+
+@dataclass(slots=True)
+class _Case:
+    """What every stage needs. ``ledgers`` keep the numbers of all stages."""
+
+    program: Program
+    original: Workspace
+    mended: Workspace
+    known: tuple[Condition, ...]
+    level: Level
+    world: World
+    checks: list[Check] = field(default_factory=list)
+    ledgers: list[Ledger] = field(default_factory=list)
+    unstable: list[Comparison] = field(default_factory=list)
+
+    def ledger(self, name: str) -> Ledger:
+        made = Ledger(name, self.level)
+        for comparison in self.unstable:
+            made.unstable(comparison)
+        self.ledgers.append(made)
+        return made
+
+
+def whole(
+    program: Program,
+    original: Workspace,
+    mended: Workspace,
+    predicates: Iterable[Predicate] = (),
+    *,
+    level: Level = Level.RELAXED,
+    backends: Sequence[str] = BACKENDS,
+) -> Evidence:
+    """Compare the mended program with the original on every recorded call and on variations of them.
+
+    Runs in the caller's gradient mode. ``level`` is what may differ, as in ``uncompiled``. Checks are named
+    by stage: "uncompiled: ...", "recount, ...", "<backend>: ...", "forced arms: ...". State and random
+    streams are as before afterwards; whatever was compiled is forgotten.
+    """
+    start = time.perf_counter()
+    world = World(program)
+    world.snapshot()
+    case = _Case(program, original, mended, conditions(predicates), level, world)
+    try:
+        _stages(case, [name for name in BACKENDS if name in backends])
+    except SwapError as error:
+        case.checks.append(Check("swap", False, str(error)))
+    finally:
+        world.restore()
+        dynamo.reset()
+    return Evidence(
+        checks=tuple(case.checks),
+        inputs=sum(ledger.runs for ledger in case.ledgers),
+        max_abs=max((ledger.max_abs for ledger in case.ledgers), default=0.0),
+        max_rel=max((ledger.max_rel for ledger in case.ledgers), default=0.0),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _stages(case: _Case, backends: list[str]) -> None:
+    ledger = case.ledger("uncompiled")
+    seen = compare_texts(case.program, case.original, case.mended, case.known, case.world, ledger)
+    case.unstable = ledger.instabilities
+    case.checks += [*ledger.checks(), *seen.checks]
+    runs = _compiled_runs(case)
+    expected = _expected(case, runs)
+    first = [name for name in backends if name != "inductor"] or ["eager"]
+    left = [*(name for name in first if name in backends), "recount", "fullgraph=True", *backends[-1:]]
+    if not _agree(case):
+        _unverified(case, dict.fromkeys(left), "the uncompiled texts differ already")
+        return
+    _user_mode(case, runs, expected, first)
+    _fullgraph(case, runs)
+    _forced_arms(case, seen)
+    if "inductor" in backends:
+        if _agree(case):
+            _inductor(case, runs, expected)
+        else:
+            _unverified(case, ["inductor"], "an earlier stage disagrees")
+
+
+def _agree(case: _Case) -> bool:
+    """Whether nothing is wrong so far; graph breaks that are left are not wrong."""
+    return all(check.passed is not False or check.name.startswith("recount") for check in case.checks)
+
+
+def _unverified(case: _Case, stages: Iterable[str], why: str) -> None:
+    case.checks += [Check(stage, None, f"not run: {why}") for stage in stages]
+
+
+# --- what runs ----------------------------------------------------------------------------------------------
+
+
+def _compiled_runs(case: _Case) -> tuple[Variation, ...]:
+    """The recorded calls; with gradients where the user's call has no leaf at all; one other size."""
+    calls = recorded(case.program)
+    if not calls:
+        return ()
+    runs = list(calls)
+    inputs = [t for call in case.program.calls for t in _leaves(call)]
+    if torch.is_grad_enabled() and not inputs and not case.world.leaves():
+        runs += [v for v in variations(case.program, case.world) if v.gradients]
+    shapes = {_signature(variation) for variation in calls}
+    if case.program.options.get("dynamic") is not False and len(shapes) < 2:
+        other = other_size(case.program)
+        runs += [other] if other is not None else []
+    return tuple(runs)
+
+
+def _leaves(call: Any) -> Iterator[torch.Tensor]:
+    return (tensor for _, tensor in tensors_in(call, "") if tensor.requires_grad)
+
+
+def _signature(variation: Variation) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(tensor.shape) for _, tensor in tensors_in(variation.call, ""))
+
+
+def _twice(target: Any, variation: Variation, world: World) -> Twice:
+    """Two runs, the second in the state that the first left (a warning said once, a list that grows)."""
+    first = variation.run(target, world, restore=False)
+    second = variation.run(target, world)
+    return first, second
+
+
+def _expected(case: _Case, runs: Sequence[Variation]) -> dict[Variation, Twice]:
+    """Eager's own runs. A size that eager rejects is left out."""
+    with swapped(case.original, reset=False):
+        seen = {run: _twice(case.program.target, run, case.world) for run in runs}
+    return {run: twice for run, twice in seen.items() if not run.resized or twice[0].error is None}
+
+
+@contextmanager
+def _compiled(case: _Case, text: Workspace, backend: Any, *, fullgraph: bool = False) -> Iterator[Any]:
+    """The program of a text under torch.compile with the user's keywords."""
+    options = {name: value for name, value in case.program.options.items() if name not in _NOT_OURS}
+    captures = _CAPTURE if case.program.options.get("fullgraph") else {}
+    with swapped(text), dynamo.patched(**captures), engines.comparable_inductor():
+        yield torch.compile(case.program.target, backend=backend, fullgraph=fullgraph, **options)
+
+
+# --- stages -------------------------------------------------------------------------------------------------
+
+
+def _user_mode(
+    case: _Case, runs: Sequence[Variation], expected: dict[Variation, Twice], names: list[str]
+) -> None:
+    """Recount, and agreement on each of the backends, with one capture."""
+    switch = engines.Switch(names)
+    results: dict[str, dict[Variation, Twice]] = {}
+    with _compiled(case, case.mended, switch) as target:
+        with watch() as watching:
+            for name in names:
+                switch.current = name
+                results[name] = {run: _twice(target, run, case.world) for run in expected}
+        with watch() as again:
+            for run in expected:
+                run.run(target, case.world)
+    case.checks.append(_recount("recount, default mode", watching.trace(), switch.graphs))
+    case.checks.append(_no_recompile(again.trace()))
+    for name in names:
+        _judge(case, name, expected, results[name])
+
+
+def _fullgraph(case: _Case, runs: Sequence[Variation]) -> None:
+    switch = engines.Switch(("eager",))
+    with _compiled(case, case.mended, switch, fullgraph=True) as target, watch() as watching:
+        errors = [run.run(target, case.world).error for run in runs[: len(case.program.calls)]]
+    trace = watching.trace()
+    broken = next((e for e in errors if e is not None and e.exception and _is_compilers(e.exception)), None)
+    name = "recount, fullgraph=True"
+    if broken is not None and not trace.breaks:
+        case.checks.append(Check(name, False, _first_line(broken.message)))
+    else:
+        case.checks.append(_recount(name, trace, switch.graphs))
+
+
+def _forced_arms(case: _Case, seen: Before) -> None:
+    """All conditions that no input gave both outcomes at once True, then False, in the compiled program."""
+    unreached = [number for number in seen.unreached(len(case.known)) if number in seen.found]
+    if not unreached or not _agree(case):
+        return
+    ledger = case.ledger("forced arms")
+    variation = recorded(case.program)[0]
+    plans = [Run(variation, tuple((number, outcome) for number in unreached)) for outcome in (True, False)]
+    paths = {change.path for change in case.mended.changes()}
+    with instrumented(case.original, paths, case.known, after=False) as (forcing, _):
+        eager = []
+        for plan in plans:
+            forcing.start(dict(plan.outcomes))
+            eager.append(variation.run(case.program.target, case.world))
+    compiled = CompiledForcing(len(case.known))
+    instrument = dict.fromkeys(paths, Instrument(case.known, after=True))
+    with swapped(case.mended, instrument=instrument, inject={NAME: compiled.function()}):
+        target = torch.compile(case.program.target, backend="eager")
+        for plan, wanted in zip(plans, eager, strict=True):
+            compiled.start(dict(plan.outcomes))
+            actual = variation.run(target, case.world)
+            ledger.add(plan.name(case.known), compare(wanted, actual, exact=False))
+    case.checks += ledger.checks()
+
+
+def _inductor(case: _Case, runs: Sequence[Variation], expected: dict[Variation, Twice]) -> None:
+    missing = engines.inductor_missing()
+    if missing:
+        case.checks.append(Check("inductor", None, f"not run: {missing}"))
+        return
+    wanted = {run: twice for run, twice in expected.items() if not run.resized}
+    switch = engines.Switch(("inductor",), _inductor_options(case.program))
+    with _compiled(case, case.mended, switch) as target:
+        results = {run: _twice(target, run, case.world) for run in wanted}
+    _judge(case, "inductor", wanted, results)
+
+
+def _inductor_options(program: Program) -> dict[str, Any]:
+    options = program.options.get("options")
+    return {k: v for k, v in options.items() if k != "guard_filter_fn"} if isinstance(options, dict) else {}
+
+
+# --- judgement ----------------------------------------------------------------------------------------------
+
+
+def _judge(case: _Case, name: str, expected: dict[Variation, Twice], actual: dict[Variation, Twice]) -> None:
+    """Enter the runs of one backend. What disagrees is looked for in the original on that backend first."""
+    ledger = case.ledger(name)
+    compared = [
+        (f"{run.name}{', again' if number else ''}", compare(wanted, seen, exact=False), (run, number))
+        for run in expected
+        for number, (wanted, seen) in enumerate(zip(expected[run], actual[run], strict=True))
+    ]
+    if any(comparison.failures(case.level) for _, comparison, _ in compared):
+        alike = _torchs_own(case, name, expected, actual)
+        for label, comparison, (run, number) in compared:
+            own = alike[run][number]
+            for difference in comparison.failures(case.level):
+                if difference.aspect in own:
+                    ledger.note(difference.aspect, f"{difference.words}: it differs alike without our change")
+            ledger.add(label, comparison.without(own))
+    else:
+        for label, comparison, _ in compared:
+            ledger.add(label, comparison)
+    case.checks += ledger.checks()
+
+
+def _torchs_own(
+    case: _Case, name: str, expected: dict[Variation, Twice], actual: dict[Variation, Twice]
+) -> dict[Variation, list[set[str]]]:
+    """The aspects in which the original, on the same backend, agrees with the mended program: torch's doing."""
+    switch = engines.Switch((name,), _inductor_options(case.program) if name == "inductor" else None)
+    with _compiled(case, case.original, switch) as target:
+        original = {run: _twice(target, run, case.world) for run in expected}
+    found: dict[Variation, list[set[str]]] = {}
+    for run in expected:
+        found[run] = []
+        for wanted, ours, theirs in zip(expected[run], actual[run], original[run], strict=True):
+            apart = {d.aspect for d in compare(theirs, ours, exact=False).failures(case.level)}
+            wrong = {d.aspect for d in compare(wanted, theirs, exact=False).failures(case.level)}
+            found[run].append(wrong - apart)
+    return found
+
+
+def _recount(name: str, trace: Trace, graphs: int) -> Check:
+    breaks = [each for each in trace.breaks if not each.consequence]
+    problems = [f"{_where(each)}: {_first_line(each.message or each.gb_type)}" for each in breaks]
+    problems += [f"run eagerly as a whole: {frame}" for frame in trace.frames_given_up]
+    problems += [f"recompile limit reached: {frame}" for frame in trace.limits_reached]
+    if problems:
+        more = f"; and {len(problems) - 2} more" if len(problems) > 2 else ""
+        return Check(name, False, "; ".join(dict.fromkeys(problems[:2])) + more)
+    if not trace.compiled_calls:
+        return Check(name, None, "nothing was compiled")
+    return Check(name, True, f"no graph break, {graphs} graph{'s' if graphs != 1 else ''}")
+
+
+def _no_recompile(trace: Trace) -> Check:
+    """The same call in the same state must run on what is compiled."""
+    if trace.recompiles:
+        reasons = "; ".join(trace.recompiles[0].reasons)
+        return Check("recount, second call", False, f"recompiles: {reasons}")
+    if trace.compiled_calls:
+        return Check("recount, second call", False, "a frame is compiled again")
+    return Check("recount, second call", True, "no recompile")
+
+
+def _where(each: Any) -> str:
+    if not each.stack:
+        return "unknown place"
+    span = each.stack[-1].span
+    return f"{real_path(span.file)}:{span.line}"
+
+
+def _is_compilers(error: BaseException) -> bool:
+    return dynamo.is_compiler_error(error)
+
+
+def _first_line(message: str) -> str:
+    return message.strip().partition("\n")[0]
