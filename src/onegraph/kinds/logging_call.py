@@ -16,6 +16,7 @@ Declined: an object in the message that no op can take; a logger that can't be n
 from __future__ import annotations
 
 import ast
+import logging
 from collections.abc import Iterator
 
 from onegraph.kinds import tree
@@ -38,6 +39,8 @@ _NOTE = "a formatter that shows the function or line of a record shows those of 
 
 
 def recognises(break_: Break, node: ast.AST | None) -> bool:
+    if all(frame.span.file == logging.__file__ for frame in break_.stack):
+        return False  # logging itself was compiled, behind a break at its call
     if isinstance(node, ast.Call) and is_log(node):
         return True
     statement = tree.statement(node) if node is not None else None
