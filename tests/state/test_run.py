@@ -49,14 +49,20 @@ def test_gradients_of_inputs_and_parameters_keep_none_apart():
     assert linear.weight.grad is None
 
 
-def test_gradients_reach_through_state_and_mutated_inputs():
-    class Remember(torch.nn.Module):
-        def forward(self, x, out):
-            self.last = x * 2
-            out.mul_(x)
+class Remember(torch.nn.Module):
+    def forward(self, x, out):
+        self.last = x * 2
 
-    seen = see(Remember(), leaf(1.0), torch.ones(1), grad=True)
-    assert seen.gradients["argument[0]"].abs().sum() > 2
+
+class Overwrite(torch.nn.Module):
+    def forward(self, x, out):
+        out.mul_(x)
+
+
+@pytest.mark.parametrize("kind", [Remember, Overwrite])
+def test_gradients_reach_through_state_and_mutated_inputs(kind):
+    seen = see(kind(), leaf(1.0), torch.ones(1), grad=True)
+    assert seen.gradients["argument[0]"].item() > 0
 
 
 def test_no_gradients_without_grad():

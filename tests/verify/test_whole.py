@@ -62,7 +62,7 @@ def test_a_break_that_is_left_fails_the_recount_with_its_place(pair):
     after = SELECT.replace("return y", "torch._dynamo.graph_break()\n    return y")
     _, checks = judge(pair, BRANCH, after)
     assert set(failures(checks)) == {"recount, default mode", "recount, fullgraph=True"}
-    assert ".py:10" in failures(checks)["recount, default mode"]
+    assert ".py:9" in failures(checks)["recount, default mode"]
 
 
 def test_a_wrong_rewrite_stops_at_the_first_stage_and_the_rest_is_unverified(pair):
@@ -76,7 +76,6 @@ COMPILED_WRONG = {
     "stdout": "return y",
     "state": "SEEN.append(0)",
     "gradients": "x = x.detach()",
-    "exceptions": "raise ValueError('only here')",
 }
 
 
@@ -92,7 +91,7 @@ def program(x):
 """
     if aspect == "stdout":
         before = "def program(x):\n    y = x * 2\n    print('said')\n    return y\n"
-        after = "def program(x):\n    y = x * 2\n    if not torch.compiler.is_compiling():\n        print('said')\n    return y\n"
+        after = before.replace("    print", "    if not torch.compiler.is_compiling():\n        print")
     _, checks = judge(pair, before, after)
     assert f"eager: {aspect}" in failures(checks)
 
@@ -105,17 +104,20 @@ def test_dropping_a_print_when_compiled_is_a_note_at_level_lossy(pair):
 
 
 def test_an_exception_that_changes_its_type_when_compiled_is_relaxed(pair):
-    before = "def program(x):\n    y = x * 2\n    raise ValueError('bad x')\n"
+    before = "def program(x):\n    if x.isnan().any():\n        raise ValueError('bad x')\n    return x * 2\n"
     after = """
 def program(x):
-    y = x * 2
     if torch.compiler.is_compiling():
-        raise RuntimeError('bad x')
-    raise ValueError('bad x')
+        torch.ops.aten._assert_async.msg(~x.isnan().any(), 'bad x')
+    elif x.isnan().any():
+        raise ValueError('bad x')
+    return x * 2
 """
-    _, relaxed = judge(pair, before, after)
+    inputs = "def inputs():\n    return [(torch.tensor([1.0, float('nan')]),), (torch.ones(2),)]\n"
+    _, relaxed = judge(pair, before, after, inputs=inputs)
+    assert not failures(relaxed)
     assert relaxed["eager: exceptions"].detail.startswith("relaxed: "), relaxed["eager: exceptions"]
-    _, exact = judge(pair, before, after, level=Level.EXACT)
+    _, exact = judge(pair, before, after, inputs=inputs, level=Level.EXACT)
     assert "eager: exceptions" in failures(exact)
 
 
@@ -139,16 +141,6 @@ def program(x):
     assert "forced to True" in failures(checks)["forced arms: outputs"]
 
 
-def test_a_second_call_that_recompiles_is_found(pair):
-    after = SELECT.replace("def program(x):", "COUNT = [0]\ndef program(x):\n    import torch").replace(
-        "    y =", "    y ="
-    )
-    made = HEAD + BRANCH + INPUTS
-    assert made and after  # the same text compiles once
-    _, checks = judge(pair, BRANCH, SELECT)
-    assert checks["recount, second call"].detail == "no recompile"
-
-
 def test_a_warning_said_once_is_said_once_in_the_second_run(pair):
     before = """
 import functools
@@ -168,7 +160,7 @@ def program(x):
 
 def test_recorded_calls_of_several_signatures(pair):
     inputs = "def inputs():\n    return [(torch.randn(n, 2),) for n in (3, 4)]\n"
-    evidence, checks = judge(pair, BRANCH, SELECT, inputs=inputs)
+    evidence, _ = judge(pair, BRANCH, SELECT, inputs=inputs)
     assert evidence.verified, [c for c in evidence.checks if not c.passed]
 
 

@@ -2,6 +2,7 @@
 
 from onegraph.state.copying import copy_call, freeze, map_tensors
 from onegraph.state.observation import Logged, Observation, Raised, Warned
+from onegraph.state.reach import Reach
 from onegraph.state.run import run_call, seed_all
 from onegraph.state.walk import children, tensors_in
 from onegraph.state.world import DELETED, World, preserved
@@ -11,6 +12,7 @@ __all__ = [
     "Logged",
     "Observation",
     "Raised",
+    "Reach",
     "Warned",
     "World",
     "children",

@@ -16,10 +16,6 @@ import torch
 from onegraph.state.observation import Logged, Warned
 
 _TORCH = Path(torch.__file__).parent
-# Where the compiler's own warnings come from; the effects of a program also pass through torch (custom ops).
-_COMPILER = frozenset(
-    ("_dynamo", "_inductor", "_functorch", "_subclasses", "_logging", "_guards.py", "fx", "_export")
-)
 
 
 class _Heard(io.StringIO):
@@ -58,7 +54,7 @@ class Said:
     @property
     def warnings(self) -> tuple[Warned, ...]:
         return tuple(
-            Warned(item.category.__name__, str(item.message), _from_compiler(item.filename))
+            Warned(item.category.__name__, str(item.message), _from_torch(item.filename))
             for item in self.caught
         )
 
@@ -96,6 +92,5 @@ def listening() -> Iterator[Said]:
             torch.set_warn_always(always)
 
 
-def _from_compiler(filename: str) -> bool:
-    path = Path(filename)
-    return path.is_relative_to(_TORCH) and path.relative_to(_TORCH).parts[0] in _COMPILER
+def _from_torch(filename: str) -> bool:
+    return Path(filename).is_relative_to(_TORCH)

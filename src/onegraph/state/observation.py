@@ -32,11 +32,11 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """A warning. ``compiler``: issued from inside the compiler's own files."""
+    """A warning. ``torch``: issued from a file of torch, as the compiler's own are."""
 
     category: str
     message: str
-    compiler: bool = field(default=False, compare=False)
+    torch: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

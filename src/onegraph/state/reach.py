@@ -59,6 +59,7 @@ class Reach:
         self.lru_caches: list[Any] = []
         self.modules: list[torch.nn.Module] = []
         self._seen: dict[int, Any] = {}  # also keeps the objects alive, so that an id is never used twice
+        self._present: set[tuple[int, str]] = set()  # bindings that held a value
         self._names: set[str] = set()
         self._namespaces: dict[
             str, list[tuple[dict[str, Any] | type, str]]
@@ -66,6 +67,33 @@ class Reach:
         self._bound: set[tuple[int, str]] = set()
         self._queue: deque[tuple[Any, str]] = deque()
         self._walk(program)
+
+    def add(self, other: Reach) -> None:
+        """Take over what another walk found, made while the program ran another text: that text may touch
+        more.
+
+        Names that were bound only then (helpers of that text) are left out.
+        """
+        for ours, theirs in (
+            (self.containers, other.containers),
+            (self.tensors, other.tensors),
+            (self.cells, other.cells),
+            (self.arrays, other.arrays),
+            (self.generators, other.generators),
+        ):
+            known = {id(found[0]) for found in ours}
+            ours += [found for found in theirs if id(found[0]) not in known]
+        self.slots += [found for found in other.slots if id(found[0]) not in self._seen]
+        self.modules += [found for found in other.modules if id(found) not in self._seen]
+        known = {id(cache) for cache in self.lru_caches}
+        self.lru_caches += [cache for cache in other.lru_caches if id(cache) not in known]
+        for namespace, name, path in other.bindings:
+            now = namespace if isinstance(namespace, dict) else vars(namespace)
+            of_the_text = (id(namespace), name) in other._present and name not in now
+            if (id(namespace), name) not in self._bound and not of_the_text:
+                self.bindings.append((namespace, name, path))
+        self._bound |= other._bound
+        self._seen |= other._seen
 
     def _walk(self, program: Program) -> None:
         self._push(program.target, _root_name(program.target))
@@ -256,6 +284,8 @@ class Reach:
         )
         if isinstance(namespace, dict) or not callable(value):
             self.bindings.append((namespace, name, path))
+            if name in (namespace if isinstance(namespace, dict) else vars(namespace)):
+                self._present.add((id(namespace), name))
         self._push(value, path)
 
 

@@ -42,11 +42,15 @@ class World:
         self._storages: list[SavedStorage] = []
         self._caches: list[SavedCache] = []
 
-    def snapshot(self) -> None:
+    def snapshot(self, *others: Reach) -> None:
         """Remember everything as it is now (one copy of all tensors found; snapshots alive together share
         it).
+
+        ``others`` are walks made while the program ran other texts, which may touch more.
         """
         reach = Reach(self.program)
+        for other in others:
+            reach.add(other)
         self.modules = tuple(reach.modules)
         self._storages, self._tensors = save_tensors(reach.tensors)
         self._caches = [SavedCache(cache) for cache in reach.lru_caches]

@@ -19,7 +19,7 @@ Compiled = Callable[..., Any]
 class Switch:
     """A backend that compiles every graph with each of ``names`` and runs the one named by ``current``.
 
-    One capture by Dynamo, which costs most, serves them all. ``options`` are keywords for the backend inductor.
+    One capture by Dynamo, which costs most, serves them all. ``options`` are for inductor alone.
     """
 
     def __init__(self, names: Sequence[str], options: dict[str, Any] | None = None) -> None:

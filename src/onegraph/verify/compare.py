@@ -198,8 +198,12 @@ def _texts(expected: Observation, actual: Observation, exact: bool) -> Iterator[
             yield Difference(channel, words, allowed or _if_lost(lost))
     logs = [f"{r.logger} {r.level}: {r.message}" for r in expected.logs]
     yield from _records("logs", logs, [f"{r.logger} {r.level}: {r.message}" for r in actual.logs], exact)
-    theirs = [f"{w.category}: {w.message}" for w in expected.warnings if exact or not w.compiler]
-    ours = [f"{w.category}: {w.message}" for w in actual.warnings if exact or not w.compiler]
+    theirs = [f"{w.category}: {w.message}" for w in expected.warnings]
+    ours = [
+        words
+        for words, torchs in ((f"{w.category}: {w.message}", w.torch) for w in actual.warnings)
+        if exact or not torchs or words in theirs
+    ]
     yield from _records("warnings", theirs, ours, exact)
     if expected.order != actual.order and set(expected.order) == set(actual.order):
         yield Difference(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from onegraph.model import Check, Evidence, Level, Predicate, Program
 from onegraph.rewrite.swap import SwapError, swapped
 from onegraph.rewrite.workspace import Workspace
-from onegraph.state import Observation, World
+from onegraph.state import Observation, Reach, World
 from onegraph.verify.compare import compare
 from onegraph.verify.forcing import NAME, Condition, Forcing, Instrument, conditions
 from onegraph.verify.ledger import Ledger
@@ -65,8 +65,10 @@ def uncompiled(
     state moves.
     """
     start = time.perf_counter()
-    world = World(program)
-    world.snapshot()
+    try:
+        world = world_of(program, before, after)
+    except (SwapError, SyntaxError) as error:
+        return Evidence((Check("uncompiled: swap", False, f"the text can't run: {error}"),))
     ledger = Ledger("uncompiled", level)
     seen = compare_texts(program, before, after, conditions(predicates), world, ledger)
     return Evidence(
@@ -76,6 +78,17 @@ def uncompiled(
         max_rel=ledger.max_rel,
         seconds=time.perf_counter() - start,
     )
+
+
+def world_of(program: Program, *texts: Workspace) -> World:
+    """A snapshot of everything that the program can change with any of the texts. Raises SwapError."""
+    walks = []
+    for text in texts:
+        with swapped(text, reset=False):
+            walks.append(Reach(program))
+    world = World(program)
+    world.snapshot(*walks)
+    return world
 
 
 def compare_texts(

@@ -26,7 +26,7 @@ from onegraph.torch_private import dynamo
 from onegraph.verify.compare import Comparison, compare
 from onegraph.verify.forcing import NAME, CompiledForcing, Condition, Instrument, conditions
 from onegraph.verify.ledger import Ledger
-from onegraph.verify.uncompiled import Before, Run, compare_texts, instrumented
+from onegraph.verify.uncompiled import Before, Run, compare_texts, instrumented, world_of
 from onegraph.verify.variations import Variation, other_size, recorded, variations
 
 BACKENDS = ("eager", "aot_eager", "inductor")
@@ -73,8 +73,10 @@ def whole(
     streams are as before afterwards; whatever was compiled is forgotten.
     """
     start = time.perf_counter()
-    world = World(program)
-    world.snapshot()
+    try:
+        world = world_of(program, original, mended)
+    except (SwapError, SyntaxError) as error:
+        return Evidence((Check("swap", False, f"the mended text can't run: {error}"),))
     case = _Case(program, original, mended, conditions(predicates), level, world)
     try:
         _stages(case, [name for name in BACKENDS if name in backends])
@@ -279,7 +281,7 @@ def _judge(case: _Case, name: str, expected: dict[Variation, Twice], actual: dic
 def _torchs_own(
     case: _Case, name: str, expected: dict[Variation, Twice], actual: dict[Variation, Twice]
 ) -> dict[Variation, list[set[str]]]:
-    """The aspects in which the original, on the same backend, agrees with the mended program: torch's doing."""
+    """The aspects in which the original on that backend differs from eager just as the mended program does."""
     switch = engines.Switch((name,), _inductor_options(case.program) if name == "inductor" else None)
     with _compiled(case, case.original, switch) as target:
         original = {run: _twice(target, run, case.world) for run in expected}
