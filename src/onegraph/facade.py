@@ -9,6 +9,7 @@ from typing import Any
 from onegraph import deliver, pipeline
 from onegraph.model import Evidence, Findings, FixResult, Level, Repair, Site
 from onegraph.report import fix_text, json, text
+from onegraph.report.verdict import verified
 from onegraph.targets import from_callable
 
 
@@ -70,18 +71,18 @@ class Fix:
 
     @property
     def verified(self) -> bool:
-        return self.result.evidence.verified
+        return verified(self.result)
 
-    def apply(self, *, unverified: bool = False) -> tuple[str, ...]:
+    def apply(self, *, force: bool = False) -> tuple[str, ...]:
         """Write the change into the files, all or nothing, and return their paths.
 
         Raises onegraph.deliver.CannotApply, with nothing written, where a file changed since, can't be
         written or belongs to an installed package; and ValueError where the change is not verified, unless
         ``unverified``.
         """
-        if self.result.changes and not self.verified and not unverified:
+        if self.result.changes and not self.verified and not force:
             raise ValueError(
-                f"not verified: {fix_text.evidence_line(self.evidence)}; apply(unverified=True) insists"
+                f"not verified: {fix_text.evidence_line(self.evidence)}; apply(force=True) insists"
             )
         return deliver.apply(self.result.changes)
 

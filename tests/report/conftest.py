@@ -100,7 +100,15 @@ def findings(branch: Site, dependency: Site, file: str) -> Findings:
 
 @pytest.fixture
 def fixed(findings: Findings, branch: Site, dependency: Site, file: str) -> FixResult:
-    evidence = Evidence((Check("outputs", True), Check("gradients", True)), inputs=6, seconds=0.5)
+    evidence = Evidence(
+        (
+            Check("uncompiled: outputs", True),
+            Check("inductor: gradients", True),
+            Check("recount", False),
+        ),
+        inputs=6,
+        seconds=0.5,
+    )
     return FixResult(
         program="step",
         before=findings,

@@ -47,7 +47,11 @@ def test_a_fix(fixed: FixResult, schema: Any) -> None:
     applied, declined = report["repairs"]
     wanted = {"kind": "branch_on_tensor", "level": "relaxed", "line": 2, "column": 8, "status": "applied"}
     assert wanted.items() <= applied.items()
-    assert applied["evidence"]["checks"][1] == {"name": "gradients", "passed": True, "detail": ""}
+    assert applied["evidence"]["checks"][1] == {
+        "name": "inductor: gradients",
+        "passed": True,
+        "detail": "",
+    }
     assert (declined["level"], declined["reason"]) == (None, "the logger is made inside")
 
 

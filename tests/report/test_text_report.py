@@ -65,7 +65,7 @@ def test_a_fix_tells_what_was_done_and_what_not(fixed: FixResult) -> None:
     for words in (
         "relaxed           x.sum() > 0",
         "moves: both sides are evaluated",
-        "proof: outputs, gradients agree on 6 inputs (bit for bit)",
+        "proof: same results uncompiled, inductor; 6 runs (bit for bit)",
         "declined: the logger is made inside",
         "you can: make it at module level",
         "+        x = x * 3",
@@ -101,16 +101,17 @@ def test_a_fix_that_did_not_verify_offers_no_apply(fixed: FixResult) -> None:
     ("evidence", "line"),
     [
         (Evidence(), "not run"),
-        (Evidence((Check("outputs", True),), 1, 0.0, 0.0), "outputs agree on 1 input (bit for bit)"),
+        (Evidence((Check("eager: outputs", True),), 1), "same results eager; 1 run (bit for bit)"),
         (
-            Evidence((Check("outputs", True),), 2, 1e-7, 2e-6),
-            "outputs agree on 2 inputs (max abs 1.0e-07, rel 2.0e-06)",
+            Evidence((Check("eager", True),), 2, 1e-7, 2e-6),
+            "same results eager; 2 runs (max abs 1.0e-07, rel 2.0e-06)",
         ),
-        (Evidence((Check("outputs", False, "differ"),), 2), "FAILED: outputs differ"),
+        (Evidence((Check("eager: outputs", False, "differ"),), 2), "FAILED: eager: outputs differ"),
         (
-            Evidence((Check("a", True), Check("b", None)), 2),
-            "a agree on 2 inputs (bit for bit); unverified: b",
+            Evidence((Check("eager", True), Check("inductor", None)), 2),
+            "same results eager; 2 runs (bit for bit); unverified: inductor",
         ),
+        (Evidence((Check("recount, default mode", True),), 2), "not run"),
     ],
 )
 def test_evidence_in_one_line(evidence: Evidence, line: str) -> None:

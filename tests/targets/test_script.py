@@ -30,7 +30,7 @@ def test_a_script_sees_itself_as_main() -> None:
     Script("sub/train.py", ("--lr", "1")).run()
     assert seen() == {
         "name": "__main__",
-        "file": "sub/train.py",
+        "file": str(Path.cwd() / "sub/train.py"),
         "argv": ["sub/train.py", "--lr", "1"],
         "path0": str(Path.cwd() / "sub"),
         "same": True,
@@ -57,7 +57,7 @@ def test_folders_and_zips_run_their_main() -> None:
         archive.writestr("__main__.py", "import helper\n" + TELL)
         archive.writestr("helper.py", "")
     Script("app.zip").run()
-    assert seen()["path0"] == "app.zip"
+    assert seen()["path0"] == str(Path.cwd() / "app.zip")
     assert seen()["name"] == "__main__"
 
 

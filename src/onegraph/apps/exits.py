@@ -31,7 +31,9 @@ def after_run(findings: Findings) -> int:
 
 def after_fix(result: FixResult) -> int:
     """4 when a change did not verify, 1 when breaks are left, 0 otherwise."""
-    if result.changes and not result.evidence.verified:
+    from onegraph.report.verdict import verified
+
+    if result.changes and not verified(result):
         return UNVERIFIED
     left = any(not site.intended for site in result.after.sites)
     return FINDINGS if left else CLEAN

@@ -35,14 +35,15 @@ def owner_of(file: str) -> tuple[Owner, str]:
 
 
 def display_path(file: str) -> str:
-    """A short path for people: from the current folder, or inside the packages folder for a dependency."""
+    """A short path for people: from the current folder, or in the folder of packages or of the library."""
     file = file.removeprefix(MENDED)
     if file.startswith("<"):
         return file
     path = Path(os.path.abspath(file))  # noqa: PTH100
-    for folder in _package_folders(path):
-        return str(path.relative_to(folder))
     here = Path.cwd()
+    for folder in (*_package_folders(path), *(_stdlib_folders() if not path.is_relative_to(here) else ())):
+        if path.is_relative_to(folder):
+            return str(path.relative_to(folder))
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 

@@ -90,8 +90,8 @@ def _part_of_another(site: Site, sites: list[Site]) -> bool:
 def _causes(breaks: Iterable[Break]) -> list[Break]:
     """Without the consequences whose cause is there. The cause takes over the worse outcome.
 
-    A function of the standard library that is compiled on its own was called by code left to eager: by the break
-    before it."""
+    A function of the standard library compiled on its own was called by code left to eager: it goes with the
+    break before it."""
     causes: list[Break] = []
     orphans: list[Break] = []
     for break_ in breaks:

@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from onegraph.diagnose import owner_of
-from onegraph.model import Evidence, FixResult, Level, Owner, Repair, Status
+from onegraph.model import Check, Evidence, FixResult, Level, Owner, Repair, Status
 from onegraph.report.text import Page, Patch, counted, display_position, following, function_name, whose
+from onegraph.report.verdict import is_recount, verified
 
 
 def fix_text(result: FixResult, target: str, diff: str, *, next_step: str | None = None) -> Page:
@@ -28,14 +29,14 @@ def fix_text(result: FixResult, target: str, diff: str, *, next_step: str | None
     if diff:
         parts += [Text(), Patch(diff)]
     parts += [Text(), _totals(result)]
-    parts += [Padding(Text(line), (0, 0, 0, 2)) for line in _failed_checks(result.evidence)]
+    parts += [Padding(Text(line), (0, 0, 0, 2)) for line in _failed_checks(result)]
     parts += [_seconds(result), following(next_step or usual_next(result, target))]
     return parts
 
 
 def usual_next(result: FixResult, target: str) -> str:
     """The command that helps most now."""
-    if result.changes and not result.evidence.verified:
+    if result.changes and not verified(result):
         return "nothing is applied until it verifies; leave a repair out with --ignore KIND"
     if result.changes:
         foreign = all(owner_of(change.path)[0] is not Owner.USER for change in result.changes)
@@ -45,23 +46,24 @@ def usual_next(result: FixResult, target: str) -> str:
 
 
 def evidence_line(evidence: Evidence) -> str:
-    """Evidence in one line."""
-    if not evidence.checks:
+    """Evidence in one line: what agrees, on how many runs, and what failed or could not be verified."""
+    compared = [check for check in evidence.checks if not is_recount(check)]
+    if not compared:
         return "not run"
-    failed = [check for check in evidence.checks if check.passed is False]
-    unproven = [check for check in evidence.checks if check.passed is None]
+    failed = [check for check in compared if check.passed is False]
     if failed:
-        return "FAILED: " + "; ".join(filter(None, (f"{c.name} {c.detail}".strip() for c in failed)))
-    same = (
-        "bit for bit"
-        if evidence.max_abs == 0
-        else f"max abs {evidence.max_abs:.1e}, rel {evidence.max_rel:.1e}"
-    )
-    words = f"{', '.join(check.name for check in evidence.checks if check.passed)} agree on "
-    words += f"{counted(evidence.inputs, 'input')} ({same})"
-    if unproven:
-        words += "; unverified: " + ", ".join(check.name for check in unproven)
-    return words
+        return "FAILED: " + "; ".join(f"{check.name} {check.detail}".strip() for check in failed)
+    stages = dict.fromkeys(_stage(check) for check in compared if check.passed)
+    difference = f"max abs {evidence.max_abs:.1e}, rel {evidence.max_rel:.1e}"
+    same = "bit for bit" if evidence.max_abs == 0 else difference
+    words = f"same results {', '.join(stages)}; {counted(evidence.inputs, 'run')} ({same})"
+    unproven = dict.fromkeys(_stage(check) for check in compared if check.passed is None)
+    return words + (f"; unverified: {', '.join(unproven)}" if unproven else "")
+
+
+def _stage(check: Check) -> str:
+    """The stage of a check named "stage: aspect"."""
+    return check.name.partition(":")[0]
 
 
 def _head(target: str) -> Text:
@@ -118,19 +120,19 @@ def _totals(result: FixResult) -> Text:
     if not result.changes:
         nothing = "nothing to mend" if not sites_before else "nothing changed"
         return text.append(f" · {nothing}", style="bold")
-    verified = result.evidence.verified
-    text.append(" · ").append(
-        "verified" if verified else "NOT VERIFIED", "bold green" if verified else "bold red"
-    )
-    if verified:
+    proven = verified(result)
+    word, style = ("verified", "bold green") if proven else ("NOT VERIFIED", "bold red")
+    text.append(" · ").append(word, style)
+    if proven:
         text.append(f": {evidence_line(result.evidence)}", style="dim")
     return text
 
 
-def _failed_checks(evidence: Evidence) -> Iterator[str]:
-    for check in evidence.checks:
+def _failed_checks(result: FixResult) -> Iterator[str]:
+    for check in result.evidence.checks:
         if not check.passed:
             word = "failed" if check.passed is False else "unverified"
+            word = "left" if is_recount(check) and verified(result) else word
             yield f"{word}: {check.name}" + (f": {check.detail}" if check.detail else "")
 
 

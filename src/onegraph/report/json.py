@@ -15,6 +15,7 @@ import msgspec
 
 import onegraph
 from onegraph.model import Evidence, FileChange, Findings, FixResult, Repair, Site, Trace
+from onegraph.report.verdict import same_results, verified
 
 VERSION = 1
 
@@ -138,7 +139,7 @@ def fix_report(result: FixResult, target: str, diff: str) -> FixReport:
         before=observed(result.before),
         after=observed(result.after),
         repairs=[repair_row(repair) for repair in result.repairs],
-        verified=result.evidence.verified,
+        verified=verified(result),
         evidence=evidence_row(result.evidence),
         changes=[change_row(change) for change in result.changes],
         diff=diff,
@@ -222,7 +223,7 @@ def repair_row(repair: Repair) -> RepairRow:
 
 def evidence_row(evidence: Evidence) -> EvidenceRow:
     return EvidenceRow(
-        verified=evidence.verified,
+        verified=same_results(evidence),
         inputs=evidence.inputs,
         max_abs=evidence.max_abs,
         max_rel=evidence.max_rel,

@@ -53,11 +53,11 @@ class Script:
             raise TargetFailed(trimmed(error)) from None
 
     def _file(self) -> tuple[types.CodeType, types.ModuleType, str]:
-        path = Path(self.name)
+        path = Path(self.name).absolute()
         importer = None if path.suffix == ".py" else pkgutil.get_importer(str(path))
         if importer is not None and (spec := importer.find_spec("__main__")) is not None:
             return _code(spec, self.name), _main(str(path / "__main__.py"), spec), str(path)
-        with io.open_code(str(path.absolute())) as file:
+        with io.open_code(str(path)) as file:
             source = file.read()
         try:
             code = compile(source, str(path), "exec", dont_inherit=True)

@@ -1,0 +1,23 @@
+"""Is a fix proven? Some checks say that nothing changed, others that no graph break is left."""
+
+from __future__ import annotations
+
+from onegraph.model import Check, Evidence, FixResult
+
+
+def is_recount(check: Check) -> bool:
+    """Whether a check counts graph breaks: one that is left is no fault of a repair that was made."""
+    return check.name.startswith("recount") or check.name.startswith("fullgraph")
+
+
+def same_results(evidence: Evidence) -> bool:
+    """Whether everything that was compared agrees, and everything that had to be compared was."""
+    compared = [check for check in evidence.checks if not is_recount(check)]
+    return bool(compared) and all(check.passed for check in compared)
+
+
+def verified(result: FixResult) -> bool:
+    """Whether the mended program is proven to do the same, and to be one graph where no site is listed as left."""
+    left = any(not site.intended for site in result.after.sites)
+    recounted = all(check.passed for check in result.evidence.checks if is_recount(check))
+    return same_results(result.evidence) and (recounted or left)
