@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import logging
 import pickle
 import sys
 import threading
@@ -422,6 +423,33 @@ def test_strict_raises_one_error_with_every_site_left(program: ModuleType, fix: 
     assert "/somewhere/model.py:30:5  item_call" in text
     assert "why not" in text and "next: onegraph explain item_call" in text
     assert [each.line for each in raised.value.sites] == [12, 30]
+
+
+def test_a_call_that_could_not_be_mended_fails_at_once_the_next_time(
+    program: ModuleType, fix: Mender
+) -> None:
+    fix.mended, fix.left = PROGRAM, (site(12),)
+    compiled = compile(program.calls, fix=fix, backend="eager")
+    for x in (UP, UP, DOWN):
+        with pytest.raises(GraphBreaksLeft, match="1 graph break left"):
+            compiled(x)
+    assert len(fix.asked) == 1
+    with pytest.raises(GraphBreaksLeft):
+        compiled(torch.ones(5))
+    assert len(fix.asked) == 2
+
+
+def test_what_the_program_says_while_it_is_mended_is_not_shown(
+    program: ModuleType, fix: Mender, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def noisy(asked: Program, *, level: str) -> FixResult:
+        print("once more")
+        logging.getLogger("model").warning("once more")
+        return fix(asked, level=level)
+
+    agree(compile(program.calls, fix=noisy, backend="eager"), program.calls, UP)
+    assert capsys.readouterr().out == ""
+    assert [record for record in caplog.records if record.name == "model"] == []
 
 
 def test_not_strict_gives_the_partial_result_and_warns_once(program: ModuleType, fix: Mender) -> None:

@@ -25,7 +25,8 @@ from onegraph.observe import observe, probe
 from onegraph.rewrite.source import SourceUnavailable, code_of
 from onegraph.rewrite.swap import code_map
 from onegraph.rewrite.workspace import Workspace
-from onegraph.state import copy_call, run_call
+from onegraph.state import children, copy_call, run_call
+from onegraph.state.effects import listening
 from onegraph.torch_private import optimized, substitute
 
 Target = Callable[..., Any]
@@ -97,6 +98,7 @@ class _Mended:
         self.options = {"fullgraph": True, **options}
         self.name = getattr(target, "__qualname__", type(target).__qualname__)
         self.calls: tuple[Call, ...] = ()  # copies of the arguments that the mends were made for
+        self.hopeless: dict[tuple[str, ...], GraphBreaksLeft] = {}  # what a mend could not do, it can't again
         self.lock = threading.RLock()
         self.lookup: substitute.Lookup = _as_it_is
         self.compiled = self.build()
@@ -117,6 +119,9 @@ class _Mended:
     def call(self, broken: Exception, tried: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do a call that broke the graph: mend for its arguments, then make it."""
         call, result = Call(args, kwargs), None
+        key = (str(broken), *_signature(call))
+        if key in self.hopeless:
+            raise self.hopeless[key].again()
         with self.lock:
             if self.compiled is tried:  # else another thread has mended it meanwhile
                 if run_call(self.target, call).error is not None:
@@ -132,12 +137,17 @@ class _Mended:
             broken = error
         if result is None:
             return self.call(broken, compiled, args, kwargs)
-        return self.give_up(broken, unproven(result) or left(result), result, args, kwargs)
+        try:
+            return self.give_up(broken, unproven(result) or left(result), result, args, kwargs)
+        except GraphBreaksLeft as error:
+            self.hopeless[key] = self.hopeless[str(broken), *key[1:]] = error
+            raise
 
     def mend(self, call: Call) -> FixResult:
         """Mend for this call and those before it, and take what came out."""
         calls = (*self.calls, copy_call(call))
-        result = self.fix(Program(self.name, self.target, calls, self.options), level=self.level)
+        with listening():  # the program runs many times: what it prints then is not for the user
+            result = self.fix(Program(self.name, self.target, calls, self.options), level=self.level)
         if result.changes and not unproven(result):  # made from all the calls: they replace what was there
             codes = code_map(Workspace({change.path: change for change in result.changes}))
             codes.install_helpers()
@@ -168,6 +178,18 @@ def _fix(program: Program, *, level: Level) -> FixResult:
     trace = observe(program)
     hidden = probe(program) if trace.breaks else ()
     return mend(program, diagnose(trace, hidden, classify=registry.classify), level=level)
+
+
+def _signature(value: Any, path: str = "", depth: int = 6) -> tuple[str, ...]:
+    """What the compiler goes by: metadata of tensors, values of Python scalars, types of the rest."""
+    if isinstance(value, torch.Tensor):
+        told = f"{tuple(value.shape)} {value.dtype} {value.device} {value.requires_grad}"
+        return (f"{path}: {told}",)
+    if value is None or isinstance(value, bool | int | float | str):
+        return (f"{path}: {value!r}",)
+    parts = children(value) if depth else ()  # objects may hold each other
+    inner = [line for name, item in parts for line in _signature(item, path + name, depth - 1)]
+    return (f"{path}: {type(value).__qualname__}", *inner)
 
 
 def _as_it_is(code: object) -> None:

@@ -44,6 +44,10 @@ class GraphBreaksLeft(RuntimeError):
     def __str__(self) -> str:
         return description(self.program, self.sites)
 
+    def again(self) -> GraphBreaksLeft:
+        """An equal error, with no traceback yet."""
+        return GraphBreaksLeft(self.program, self.sites, self.result)
+
 
 class GraphBreaksLeftWarning(UserWarning):
     """``onegraph.compile(..., strict=False)`` runs a program in more than one graph."""
