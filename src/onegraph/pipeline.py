@@ -4,6 +4,7 @@ deliver."""
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,8 +21,10 @@ from onegraph.targets import Recorded, Script, TargetFailed, recorded
 from onegraph.targets.traceback import trimmed
 from onegraph.together import evidence_together, one_result
 from onegraph.torch_private import dynamo, version
+from onegraph.torch_private.quiet import quiet
 
 Target = Program | Script
+STAGES = ("observe", "mend", "verify")
 
 
 def run(target: Target) -> Findings:
@@ -35,10 +38,12 @@ def run(target: Target) -> Findings:
     if isinstance(target, Script):
         trace, entries = _run_script(target)
         return _findings(trace, _hidden(trace, entries))
-    trace = observe.observe(target)
+    with quiet():
+        trace = observe.observe(target)
+        hidden = observe.probe(target) if trace.breaks else ()
     if trace.error is not None and not dynamo.is_compiler_error(trace.error):
         _raise_if_always(target)
-    return _findings(trace, observe.probe(target) if trace.breaks else ())
+    return _findings(trace, hidden)
 
 
 def fix(
@@ -89,7 +94,13 @@ def reason(break_: Break) -> str:
 
 
 def _fix_program(program: Program, level: Level, select: Sequence[str], ignore: Sequence[str]) -> FixResult:
-    return mend.mend(program, run(program), level=level, select=select, ignore=ignore)
+    start = time.perf_counter()
+    findings = run(program)
+    looking = time.perf_counter() - start
+    with quiet(stderr=True):
+        result = mend.mend(program, findings, level=level, select=select, ignore=ignore)
+    seconds = {**result.seconds, "observe": looking + result.seconds.get("observe", 0.0)}
+    return replace(result, seconds=dict(sorted(seconds.items(), key=lambda item: STAGES.index(item[0]))))
 
 
 def _verified_together(
@@ -103,7 +114,7 @@ def _verified_together(
     for entry, own in zip(entries, alone, strict=True):
         if own.changes and own.changes != result.changes:
             levels = [repair.level for repair in own.repairs if repair.level is not None]
-            with entry.mode():
+            with entry.mode(), quiet(stderr=True):
                 level = max(levels, key=list(Level).index, default=Level.EXACT)
                 evidence.append(verify.whole(entry.program, Workspace(), workspace, (), level=level))
         elif own.changes:
@@ -126,7 +137,7 @@ def _hidden(trace: Trace, entries: Sequence[Recorded]) -> list[Break]:
     hidden: list[Break] = []
     if trace.breaks:
         for entry in entries:
-            with entry.mode():
+            with entry.mode(), quiet():
                 hidden += observe.probe(entry.program)
     return hidden
 

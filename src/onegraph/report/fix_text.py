@@ -16,6 +16,8 @@ from onegraph.model import Check, Evidence, FixResult, Level, Owner, Repair, Sta
 from onegraph.report.text import Page, Patch, counted, display_position, following, function_name, whose
 from onegraph.report.verdict import is_recount, verified
 
+_LONGEST = 300
+
 
 def fix_text(result: FixResult, target: str, diff: str, *, next_step: str | None = None) -> Page:
     """The whole report of ``onegraph fix``. ``diff`` is shown as it is: the output is still a patch."""
@@ -52,7 +54,7 @@ def evidence_line(evidence: Evidence) -> str:
         return "not run"
     failed = [check for check in compared if check.passed is False]
     if failed:
-        return "FAILED: " + "; ".join(f"{check.name} {check.detail}".strip() for check in failed)
+        return "FAILED: " + "; ".join(f"{check.name} {_short(check.detail)}".strip() for check in failed)
     stages = dict.fromkeys(_stage(check) for check in compared if check.passed)
     difference = f"max abs {evidence.max_abs:.1e}, rel {evidence.max_rel:.1e}"
     same = "bit for bit" if evidence.max_abs == 0 else difference
@@ -106,7 +108,7 @@ def _story(repair: Repair) -> Iterator[Text]:
         yield Text(f"proof: {evidence_line(repair.evidence)}", style="dim")
         return
     word = "declined" if repair.status is Status.DECLINED else "tried, rejected"
-    yield Text(f"{word}: {repair.reason}")
+    yield Text(f"{word}: {_short(repair.reason)}")
     if repair.next_step:
         yield Text(f"you can: {repair.next_step}", style="green")
 
@@ -129,11 +131,18 @@ def _totals(result: FixResult) -> Text:
 
 
 def _failed_checks(result: FixResult) -> Iterator[str]:
+    if not result.changes or verified(result):
+        return
     for check in result.evidence.checks:
         if not check.passed:
             word = "failed" if check.passed is False else "unverified"
-            word = "left" if is_recount(check) and verified(result) else word
-            yield f"{word}: {check.name}" + (f": {check.detail}" if check.detail else "")
+            yield f"{word}: {check.name}" + (f": {_short(check.detail)}" if check.detail else "")
+
+
+def _short(words: str) -> str:
+    """Long reasons quote outputs of the program; the whole text is in the JSON report."""
+    words = " ".join(words.split())
+    return words if len(words) <= _LONGEST else words[:_LONGEST] + " … (all of it: --output-format json)"
 
 
 def _seconds(result: FixResult) -> Text:

@@ -17,7 +17,7 @@ def same_results(evidence: Evidence) -> bool:
 
 
 def verified(result: FixResult) -> bool:
-    """Whether the mended program is proven to do the same, and to be one graph where no site is listed as left."""
+    """Whether the mended program is proven to do the same; and to be one graph, where no site is left."""
     left = any(not site.intended for site in result.after.sites)
     recounted = all(check.passed for check in result.evidence.checks if is_recount(check))
     return same_results(result.evidence) and (recounted or left)
