@@ -508,9 +508,24 @@ def test_helpers_of_the_mended_text_are_there_and_names_of_the_user_are_kept(
     names = {name: value for name, value in vars(program).items() if not name.startswith("__")}
     compiled = compile(program.double_if_positive, fix=fix, backend="eager")
     agree(compiled, program.double_if_positive, UP)
-    assert callable(program._choose)
+    (added,) = {name for name in vars(program) if not name.startswith("__")} - names.keys()
+    assert added.startswith("_choose_")
     assert all(getattr(program, name) is value for name, value in names.items())
     agree(compiled, program.double_if_positive, torch.ones(4, dtype=torch.float64))  # traced again
+
+
+def test_two_mends_of_one_file_keep_their_own_helpers(program: ModuleType, fix: Mender) -> None:
+    """Both call their helper ``_choose``; each program goes on with its own, also when it is traced again."""
+    first = compile(program.double_if_positive, fix=fix, backend="eager")
+    agree(first, program.double_if_positive, UP)
+    other = Mender(
+        fix.path, MENDED.replace("return torch.where(pred, a, b)", "return torch.where(pred, a, b) + 1")
+    )
+    second = compile(program.double_if_positive, fix=other, backend="eager")
+    for size in (4, 5, 6):
+        x = torch.ones(size)
+        agree(first, program.double_if_positive, x)
+        torch.testing.assert_close(second(x), program.double_if_positive(x) + 1)
 
 
 def test_an_outer_torch_compile_and_a_second_compile_see_the_users_function(

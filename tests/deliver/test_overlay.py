@@ -230,7 +230,7 @@ def test_uninstalling_leaves_no_trace(overlay: Path) -> None:
     names = set(vars(lib))
     cache = "__import_torch"  # Dynamo leaves names of its own
     onegraph.overlay.install(overlay)
-    assert "_choose" in vars(lib)
+    assert any(name.startswith("_choose_") for name in vars(lib))
     late = lib.make(3)
     assert one_graph(late, X)
     onegraph.overlay.uninstall(overlay)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from onegraph.deliver.left import GraphBreaksLeft, GraphBreaksLeftWarning, Left, description, left, unproven
+from onegraph.deliver.private import private
 from onegraph.diagnose import diagnose
 from onegraph.kinds import registry
 from onegraph.mend import mend
@@ -149,7 +150,7 @@ class _Mended:
         with listening():  # the program runs many times: what it prints then is not for the user
             result = self.fix(Program(self.name, self.target, calls, self.options), level=self.level)
         if result.changes and not unproven(result):  # made from all the calls: they replace what was there
-            codes = code_map(Workspace({change.path: change for change in result.changes}))
+            codes = code_map(Workspace({change.path: private(change) for change in result.changes}))
             codes.install_helpers()
             self.lookup = codes.get
             self.calls = calls

@@ -119,7 +119,7 @@ def change_of(file: File, overlay: str | os.PathLike[str]) -> FileChange:
     return FileChange(str(path), original, mended, tuple(dict.fromkeys(f.name for f in file.functions)))
 
 
-# --- what is in it -----------------------------------------------------------------------------------------
+# --- what is in it --------------------------------------------------------------------------------------
 
 
 def _file(change: FileChange, folder: Path) -> File:
@@ -198,13 +198,10 @@ def _dumps(content: str) -> Iterator[str]:
         yield ast.dump(statement)
 
 
-# --- how it is written
-# ---------------------------------------------------------------------------------------
+# --- how it is written ----------------------------------------------------------------------------------
 
 
 def _render(files: Sequence[File], name: str) -> str:
-    from onegraph import __version__
-
     count = sum(len(file.functions) for file in files)
     owners = dict.fromkeys(f"{f.distribution} {f.version}" if f.distribution else f.path for f in files)
     entries = "".join(_entry(file) for file in files)
@@ -213,7 +210,7 @@ def _render(files: Sequence[File], name: str) -> str:
 
 `import {Path(name).stem}` swaps the functions below into the library, in memory, whether it is imported
 already or later. It refuses when the library is not the one that this file was made for. Made by onegraph
-{__version__} with torch {metadata.version("torch")}; to make a new one: {AGAIN} {name}
+{metadata.version("onegraph")} with torch {metadata.version("torch")}; to make a new one: {AGAIN} {name}
 """
 
 import onegraph.overlay
@@ -276,8 +273,7 @@ def _unframed(literal: str) -> str:
     return literal[1:-1]
 
 
-# --- is it the same library?
-# ---------------------------------------------------------------------------------
+# --- is it the same library? ----------------------------------------------------------------------------
 
 
 def _located(file: File, overlay: str | os.PathLike[str]) -> Path:

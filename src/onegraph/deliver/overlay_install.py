@@ -21,6 +21,7 @@ from typing import Any
 
 from onegraph.deliver.overlay_file import OverlayRefused, change_of, read_overlay
 from onegraph.deliver.place import absolute
+from onegraph.deliver.private import private
 from onegraph.model import FileChange
 from onegraph.rewrite.swap import SwapError, code_map
 from onegraph.rewrite.workspace import Workspace
@@ -93,8 +94,7 @@ def _refuse_overlap(changes: dict[str, FileChange], key: str) -> None:
                 )
 
 
-# --- swap and undo
-# -------------------------------------------------------------------------------------------
+# --- swap and undo --------------------------------------------------------------------------------------
 
 
 def _is_loaded(path: str) -> bool:
@@ -108,7 +108,7 @@ def _file_of(module: Any) -> str | None:
 
 def _swap(entry: _Installed, path: str) -> None:
     try:
-        codes = code_map(Workspace({path: entry.changes[path]}))
+        codes = code_map(Workspace({path: private(entry.changes[path])}))
     except SwapError as error:
         raise OverlayRefused(
             f"{entry.overlay} can't be installed: {error}. Import it behind the definitions"
@@ -140,8 +140,7 @@ def _undo(entry: _Installed) -> None:
             module[name] = before
 
 
-# --- modules that are imported later
-# -------------------------------------------------------------------------
+# --- modules that are imported later --------------------------------------------------------------------
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
