@@ -4,6 +4,7 @@ from onegraph.state.copying import copy_call, freeze, map_tensors
 from onegraph.state.observation import Logged, Observation, Raised, Warned
 from onegraph.state.reach import Reach
 from onegraph.state.run import run_call, seed_all
+from onegraph.state.saved import same_random_state
 from onegraph.state.walk import children, tensors_in
 from onegraph.state.world import DELETED, World, preserved
 
@@ -21,6 +22,7 @@ __all__ = [
     "map_tensors",
     "preserved",
     "run_call",
+    "same_random_state",
     "seed_all",
     "tensors_in",
 ]

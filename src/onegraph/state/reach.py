@@ -14,6 +14,7 @@ import inspect
 import random
 import sys
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -353,12 +354,21 @@ def _is_numpy_state(value: Any) -> bool:
     return isinstance(value, (numpy.ndarray, numpy.random.Generator, numpy.random.RandomState))
 
 
+_caches_seen: tuple[int, weakref.WeakSet[Any]] = (0, weakref.WeakSet())
+
+
 def _library_caches() -> list[Any]:
     """Every ``functools.lru_cache`` of user code and libraries. They remember calls ("warn once") across
     runs.
+
+    The search asks the garbage collector for all of them, so it is done again only when a module was
+    imported.
     """
-    return [
-        cache
-        for cache in gc.get_referrers(_LruCache)
-        if isinstance(cache, _LruCache) and is_user_module(getattr(cache, "__module__", None))
-    ]
+    global _caches_seen
+    if _caches_seen[0] != len(sys.modules):
+        found: weakref.WeakSet[Any] = weakref.WeakSet()
+        for cache in gc.get_referrers(_LruCache):
+            if isinstance(cache, _LruCache) and is_user_module(getattr(cache, "__module__", None)):
+                found.add(cache)
+        _caches_seen = (len(sys.modules), found)
+    return sorted(_caches_seen[1], key=id)

@@ -28,6 +28,7 @@ def run_call(
     grad: bool | None = None,
     world: World | None = None,
     restore: bool = True,
+    backward: bool = True,
 ) -> Observation:
     """Run ``target`` once on copies of the arguments and say what it did. Never raises what the target
     raises.
@@ -36,7 +37,8 @@ def run_call(
     leaf (arguments, parameters, closures, globals); False runs under ``torch.no_grad``; None takes the mode
     of the caller. ``world`` is where changes of state are looked for, with its snapshot taken; without it one
     is made for ``target``. Pass the world of the *original* when ``target`` is a compiled wrapper.
-    ``restore=False`` leaves the changed state there, for a second run that sees it. KeyboardInterrupt passes
+    ``restore=False`` leaves the changed state there, for a second run that sees it.
+    ``backward=False`` leaves the gradients out. KeyboardInterrupt passes
     through.
     """
     if world is None:
@@ -45,7 +47,7 @@ def run_call(
     grad = torch.is_grad_enabled() if grad is None else grad
     arguments = copy_call(call)
     try:
-        return _run(target, arguments, seed, grad, world)
+        return _run(target, arguments, seed, grad, world, backward)
     finally:
         if restore:
             world.restore()
@@ -59,10 +61,12 @@ def seed_all(seed: int) -> None:
         sys.modules["numpy"].random.seed(seed % 2**32)
 
 
-def _run(target: Callable[..., Any], call: Call, seed: int, grad: bool, world: World) -> Observation:
+def _run(
+    target: Callable[..., Any], call: Call, seed: int, grad: bool, world: World, backward: bool
+) -> Observation:
     output: Any = None
     error: Raised | None = None
-    leaves = dict(_leaves(call, world)) if grad else {}
+    leaves = dict(_leaves(call, world)) if grad and backward else {}
     seed_all(seed)
     with listening() as said:
         with torch.enable_grad() if grad else torch.no_grad():

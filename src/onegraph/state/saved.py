@@ -270,9 +270,7 @@ class SavedGenerator:
 
     def changes(self) -> Iterator[tuple[str, Any]]:
         now = self._now()
-        if repr(now) != repr(self.state) or (
-            isinstance(now, torch.Tensor) and not torch.equal(now, self.state)
-        ):
+        if not same_random_state(now, self.state):
             yield self.path, now
 
     def restore(self) -> None:
@@ -345,6 +343,19 @@ def random_state() -> dict[str, Any]:
     if "numpy" in sys.modules:
         state["numpy"] = sys.modules["numpy"].random.get_state()
     return state
+
+
+def same_random_state(one: Any, other: Any) -> bool:
+    """Whether two states of a generator of torch, ``random`` or numpy are equal."""
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if hasattr(one, "tobytes"):
+        return bool(one.tobytes() == other.tobytes())
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same_random_state, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same_random_state(one[key], other[key]) for key in one)
+    return bool(one == other)
 
 
 def set_random_state(state: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from onegraph.model import Level
-from onegraph.state import Observation, Raised
+from onegraph.state import Observation, Raised, same_random_state
 from onegraph.verify import text
 from onegraph.verify.values import Difference, Measure
 
@@ -140,20 +140,10 @@ def _state(expected: Mapping[str, Any], actual: Mapping[str, Any], measure: Meas
 
 def _random(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> Iterator[Difference]:
     for stream in sorted(expected.keys() & actual.keys()):
-        if not _same_stream(expected[stream], actual[stream]):
+        if not same_random_state(expected[stream], actual[stream]):
             yield Difference(
                 "random state", f"another number of values is drawn from {stream}'s random stream"
             )
-
-
-def _same_stream(expected: Any, actual: Any) -> bool:
-    if isinstance(expected, torch.Tensor):
-        return torch.equal(expected, actual)
-    return (
-        repr(expected) == repr(actual)
-        if not isinstance(expected, (list, tuple))
-        else all(map(_same_stream, expected, actual))
-    )
 
 
 def _aliases(

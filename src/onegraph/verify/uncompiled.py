@@ -84,6 +84,8 @@ def world_of(program: Program, *texts: Workspace) -> World:
     """A snapshot of everything that the program can change with any of the texts. Raises SwapError."""
     walks = []
     for text in texts:
+        if not text.changes():
+            continue  # the world's own walk
         with swapped(text, reset=False):
             walks.append(Reach(program))
     world = World(program)
@@ -153,8 +155,13 @@ def _observe(run: Run, program: Program, world: World, forcing: Forcing) -> Obse
 def _force(
     variation: Variation, program: Program, world: World, forcing: Forcing, seen: Before, count: int
 ) -> None:
-    """Force every condition both ways; one in an arm not taken is reached by forcing the others."""
+    """Force every condition both ways, where an earlier call did not yet.
+
+    One in an arm not taken is reached by forcing the others.
+    """
     for number, outcome in itertools.product(range(count), (True, False)):
+        if outcome in seen.by_force.get(number, ()):
+            continue
         others = [other for other in range(count) if other != number]
         for rest in ({}, dict.fromkeys(others, True), dict.fromkeys(others, False)):
             run = Run(variation, tuple(sorted({**rest, number: outcome}.items())))

@@ -12,6 +12,7 @@ from onegraph.model import Call, Program
 from onegraph.state import Observation, World, map_tensors, run_call, tensors_in
 
 LIMIT = 8
+_MANY = 2**26  # elements of parameters, above which only the user's own calls keep gradients of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,18 +29,27 @@ class Variation:
     training: bool | None = None
     resized: bool = False
     gradients: bool = False
+    varied: bool = True
+
+    @property
+    def essential(self) -> bool:
+        """Whether gradients are compared here even if they take much memory."""
+        return self.gradients or not self.varied
 
     def run(self, target: Callable[..., Any], world: World, *, restore: bool = True) -> Observation:
         """Run ``target`` this way, in the caller's gradient mode."""
         if self.training is not None:
             for module in world.modules:
                 module.training = self.training
-        return run_call(target, self.call, seed=self.seed, world=world, restore=restore)
+        backward = self.essential or sum(leaf.numel() for leaf in world.leaves().values()) <= _MANY
+        return run_call(target, self.call, seed=self.seed, world=world, restore=restore, backward=backward)
 
 
 def recorded(program: Program) -> tuple[Variation, ...]:
     """The calls as the user made them."""
-    return tuple(Variation(f"call {number}", call) for number, call in enumerate(program.calls, 1))
+    return tuple(
+        Variation(f"call {number}", call, varied=False) for number, call in enumerate(program.calls, 1)
+    )
 
 
 def variations(program: Program, world: World) -> tuple[Variation, ...]:

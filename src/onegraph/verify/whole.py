@@ -232,7 +232,10 @@ def _forced_arms(case: _Case, seen: Before) -> None:
         for plan, wanted in zip(plans, eager, strict=True):
             compiled.start(dict(plan.outcomes))
             actual = variation.run(target, case.world)
-            ledger.add(plan.name(case.known), compare(wanted, actual, exact=False))
+            comparison = compare(wanted, actual, exact=False)
+            if wanted.error and actual.error:  # an arm that the data does not fit fails at another place
+                comparison = comparison.without(("exceptions", "state", "random state", "arguments"))
+            ledger.add(plan.name(case.known), comparison)
     case.checks += ledger.checks()
 
 
@@ -281,7 +284,7 @@ def _judge(case: _Case, name: str, expected: dict[Variation, Twice], actual: dic
 def _torchs_own(
     case: _Case, name: str, expected: dict[Variation, Twice], actual: dict[Variation, Twice]
 ) -> dict[Variation, list[set[str]]]:
-    """The aspects in which the original on that backend differs from eager just as the mended program does."""
+    """The aspects in which the original on that backend differs from eager just as the mended one does."""
     switch = engines.Switch((name,), _inductor_options(case.program) if name == "inductor" else None)
     with _compiled(case, case.original, switch) as target:
         original = {run: _twice(target, run, case.world) for run in expected}
