@@ -71,3 +71,14 @@ def test_nothing_is_left_changed(capsys):
     assert output_graph.OutputGraph.__init__ is init
     assert capsys.readouterr().out == ""
     assert observe(program(programs.clean, (X,))).breaks == ()
+
+
+def endless(x):
+    while x.sum() < 1e9:
+        x = x + 1e-3
+    print("behind")
+    return x
+
+
+def test_a_loop_that_runs_on_is_left_and_what_stands_behind_is_found():
+    assert pointed_at(endless, X) == ["x.sum() < 1e9", 'print("behind")']

@@ -1,9 +1,10 @@
 """The trace that doesn't stop: at a break the failing operation is run for real, and tracing goes on behind
 it.
 
-A jump takes the branch of the real value. Recovery happens in the innermost frame of the user's (or a
-library's) code; a break inside torch or the standard library is recovered at the call that led there. What
-is run is run for real: give it copies. Branches not taken are not seen.
+A jump takes the branch of the real value (the other one when a loop comes by for the 25th time). Recovery
+happens in the innermost frame of the user's (or a library's) code; a break inside torch or the standard
+library is recovered at the call that led there. What is run is run for real: give it copies. Branches not
+taken are not seen.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import dis
 import functools
 import sysconfig
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -65,6 +67,14 @@ class _FinishedError(BaseException):
     """The trace reached its end. Not an Exception: Dynamo lets it pass."""
 
 
+class _TooLongError(BaseException):
+    """More breaks on the way than anyone waits for."""
+
+
+_PATIENCE = 24  # visits of one jump: then the other branch is taken, which leaves a loop that runs on and on
+_MOST_STOPS = 2000
+
+
 def trace(
     target: Callable[..., Any],
     args: tuple[Any, ...],
@@ -83,6 +93,8 @@ def trace(
             torch.compile(target, backend="eager", fullgraph=True, dynamic=dynamic)(*args, **kwargs)
         except _FinishedError:
             pass
+        except _TooLongError:
+            probe.result.stopped = f"more than {_MOST_STOPS} breaks on the way"
         except Exception as error:  # noqa: BLE001  (whatever ends the trace is the result)
             probe.note_stop(error)
     dynamo.reset()
@@ -94,6 +106,7 @@ class _Probe:
         self.capture = capture
         self.result = Probed()
         self._noted: weakref.WeakSet[BaseException] = weakref.WeakSet()
+        self._visits: Counter[tuple[str, tuple[frames.RawFrame, ...]]] = Counter()
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -154,6 +167,8 @@ class _Probe:
                     raise
                 tested = stack[-1]
                 outcome = self._really(stop, lambda: bool(real(tested, tracer)))
+                if self._is_worn(stop):
+                    outcome = not outcome
                 tracer.stack[:] = stack[:-1]
                 tracer.instruction_pointer = pointer
                 constant = ConstantVariable.create(outcome)
@@ -233,8 +248,6 @@ class _Probe:
         """The result of the real operation; where that fails too, the break goes on upwards."""
         try:
             return run()
-        except _FinishedError:
-            raise
         except Exception as failure:  # noqa: BLE001  (perhaps the program raises here)
             if isinstance(stop, exc.ObservedException):
                 self._noted.add(stop)
@@ -258,7 +271,19 @@ class _Probe:
     def _note_always(self, stop: BaseException, tracer: Any) -> None:
         if stop not in self._noted:
             self._noted.add(stop)
-            self.result.breaks.append(hooks.record_of(stop, tracer))
+            self._count(hooks.record_of(stop, tracer))
+
+    def _count(self, record: Raised) -> None:
+        """A place is listed once, however often a loop comes by."""
+        self._visits[record.gb_type, record.frames] += 1
+        if self._visits[record.gb_type, record.frames] == 1:
+            self.result.breaks.append(record)
+        if self._visits.total() > _MOST_STOPS:
+            raise _TooLongError
+
+    def _is_worn(self, stop: BaseException) -> bool:
+        record = hooks.record_of(stop, None)
+        return self._visits[record.gb_type, record.frames] > _PATIENCE
 
     def note_stop(self, error: Exception) -> None:
         record = hooks.record_of(error, frames.tracer_in(error.__traceback__))
@@ -277,7 +302,7 @@ class _Probe:
             stack = frames.stack_of(tracer)
             name = "Data-dependent branching" if "JUMP" in stack[-1].opname else "UserError.ANTI_PATTERN"
             message = f"Could not guard on data-dependent expression {expression}"
-            self.result.breaks.append(Raised(name, message, stack, frames.locals_of(tracer)))
+            self._count(Raised(name, message, stack, frames.locals_of(tracer)))
 
         return _log_real_tensor_propagation
 
