@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from onegraph import state
 from onegraph.mend.jobs import LEVELS, Bench, Job, Repairs, Step, Trial
@@ -37,6 +37,20 @@ MAX_ROUNDS = 24
 RECOUNT = "recount"  # checks of this name count graph breaks: they lead to another round, not to a rejection
 
 
+class Whole(Protocol):
+    """Compares a mended workspace with the original program, compiled; without ``backends`` on all of
+    them."""
+
+    def __call__(
+        self,
+        program: Program,
+        mended: Workspace,
+        predicates: tuple[Predicate, ...],
+        level: Level,
+        backends: tuple[str, ...] | None = None,
+    ) -> Evidence: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
     """The stages that the loop calls. ``observe`` runs in the user's own mode, ``residual`` with
@@ -47,7 +61,7 @@ class Tools:
     diagnose: Callable[[Trace], Findings]
     repairs: Repairs
     trial: Trial
-    whole: Callable[[Program, Workspace, tuple[Predicate, ...], Level], Evidence]
+    whole: Whole
 
 
 def mend(
@@ -109,8 +123,12 @@ class _Loop:
         self.seen = {}
 
     def _settled(self) -> bool:
-        """Whether another look in the user's mode brings nothing new to do."""
-        return not (self._applied() and self._advance("user"))
+        """Whether another look at the program brings nothing new to do."""
+        if not self._applied():
+            return True
+        if self._advance("user"):
+            return False
+        return not (self.seen["user"].sites and self._advance("residual"))  # some are left: are there others?
 
     def _advance(self, mode: str) -> bool:
         """Look at the current workspace; True when that changed the jobs."""
@@ -249,18 +267,21 @@ class _Loop:
             return Evidence()
         return self._whole(self.steps)
 
-    def _whole(self, steps: Sequence[Step]) -> Evidence:
+    def _whole(self, steps: Sequence[Step], backends: tuple[str, ...] | None = None) -> Evidence:
         """The program with these repairs against the program without any."""
         found = [step.candidate for step in steps if step.candidate is not None]
         predicates = tuple(predicate for candidate in found for predicate in candidate.predicates)
         level = max((candidate.level for candidate in found), key=LEVELS.index)
-        return self.tools.whole(self.program, steps[-1].workspace, predicates, level)
+        return self.tools.whole(self.program, steps[-1].workspace, predicates, level, backends)
 
     def _guilty(self, failed: set[str]) -> Job:
         """The repair with which these checks begin to fail."""
+        stages = {name.partition(":")[0] for name in failed}
+        backends = ("inductor",) if "inductor" in stages else ("eager", "aot_eager")
 
         def fails(steps: list[Step]) -> bool:
-            return any(check.passed is False and check.name in failed for check in self._whole(steps).checks)
+            checks = self._whole(steps, backends).checks
+            return any(check.passed is False and check.name in failed for check in checks)
 
         return self._first_with(fails)
 

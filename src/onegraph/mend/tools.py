@@ -37,5 +37,12 @@ def _trial(
     return verify.uncompiled(program, before, after, predicates, level=level)
 
 
-def _whole(program: Program, mended: Workspace, predicates: tuple[Predicate, ...], level: Level) -> Evidence:
-    return verify.whole(program, Workspace(), mended, predicates, level=level)
+def _whole(
+    program: Program,
+    mended: Workspace,
+    predicates: tuple[Predicate, ...],
+    level: Level,
+    backends: tuple[str, ...] | None = None,
+) -> Evidence:
+    chosen = verify.BACKENDS if backends is None else backends
+    return verify.whole(program, Workspace(), mended, predicates, level=level, backends=chosen)

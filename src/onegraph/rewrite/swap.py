@@ -116,9 +116,9 @@ def _live(files: Mapping[str, Pairs]) -> dict[str, list[FunctionType]]:
     found: dict[str, list[FunctionType]] = {path: [] for path in files}
     if files:
         functions = list(_all_functions())
-        names = list(map(attrgetter("__code__.co_filename"), functions))
-        ours = {name for name in set(names) if source.absolute(name) in found}
-        for function in compress(functions, map(ours.__contains__, names)):
+        files_of = list(map(attrgetter("__code__.co_filename"), functions))
+        ours = {name for name in set(files_of) if source.absolute(name) in found}
+        for function in compress(functions, map(ours.__contains__, files_of)):
             found[source.absolute(function.__code__.co_filename)].append(function)
     for path, file in files.items():
         names = {code.co_qualname for fn in found[path] for code in _with_inner(fn.__code__)}
