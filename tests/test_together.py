@@ -49,7 +49,8 @@ def together(results: list[FixResult]) -> FixResult:
         (("one", "ONE"), ("three", "THREE"), {"one": "ONE", "three": "THREE"}),
         (("one", "ONE"), ("one", "ONE"), {"one": "ONE"}),
         (("one", "ONE"), ("one", "1"), None),
-        (("import a\n", "import a\nimport b\n"), ("import a\n", "import a\nimport c\n"), None),
+        (("a\n", "a\nimport b\n"), ("a\n", "a\nimport c\n"), {"a\n": "a\nimport b\nimport c\n"}),
+        (("a\n", "a\nb = 1\n"), ("a\n", "a\nb = 2\n"), None),
         (
             ("import a\n", "import a\nimport b\n"),
             ("two", "2"),
@@ -96,3 +97,19 @@ def test_a_program_that_does_not_fit_is_left_out_and_says_why() -> None:
 def test_one_unproven_program_leaves_all_unproven() -> None:
     unproven = result("three", "THREE", replace(PROVEN, checks=()))
     assert not together([result("one", "ONE"), unproven]).evidence.verified
+
+
+HELPER = "\n\ndef helper(f):\n    return f\n"
+
+
+def test_helpers_that_both_need_come_once() -> None:
+    first = TEXT.replace("import a\n", f"import a\n{HELPER}\n\n@helper\ndef one():\n    pass\n")
+    second = TEXT.replace("import a\n", f"import a\n{HELPER}\n\n@helper\ndef two():\n    pass\n")
+    both = f"import a\n{HELPER}\n\n@helper\ndef one():\n    pass\n\n\n@helper\ndef two():\n    pass\n"
+    assert merged_text(TEXT, first, second) == TEXT.replace("import a\n", both)
+
+
+def test_helpers_of_one_name_and_two_bodies_do_not_fit() -> None:
+    first = TEXT.replace("import a\n", f"import a\n{HELPER}")
+    second = TEXT.replace("import a\n", f"import a\n{HELPER.replace('return f', 'return None')}")
+    assert merged_text(TEXT, first, second) is None

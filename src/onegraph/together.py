@@ -6,10 +6,11 @@ line; a program whose changes don't fit is left out, with its reason.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
-from itertools import pairwise
+from itertools import pairwise, product
 
 from onegraph.model import Check, Evidence, FileChange, Findings, FixResult, Repair, Status, Trace
 
@@ -72,14 +73,60 @@ def evidence_together(evidence: Sequence[Evidence]) -> Evidence:
 
 
 def merged_text(original: str, first: str, second: str) -> str | None:
-    """Both changes of one text; None where they touch the same lines in different ways."""
+    """Both changes of one text; None where they touch the same lines in different ways.
+
+    Definitions that both insert at one place (helpers) are put one after the other, the same ones once."""
     lines = original.splitlines(keepends=True)
-    hunks = sorted({*_hunks(lines, first), *_hunks(lines, second)})
+    ours, theirs = set(_hunks(lines, first)), set(_hunks(lines, second))
+    for one, other in product(ours - theirs, theirs - ours):
+        if one[:2] == other[:2] and one[0] == one[1]:
+            both = _both_inserted("".join(one[2]), "".join(other[2]))
+            if both is None:
+                return None
+            ours, theirs = ours - {one}, (theirs - {other}) | {(one[0], one[1], (both,))}
+    hunks = sorted(ours | theirs)
     if any(_touch(one, other) for one, other in pairwise(hunks)):
         return None
     for start, end, new in reversed(hunks):
         lines[start:end] = new
     return "".join(lines)
+
+
+def _both_inserted(first: str, second: str) -> str | None:
+    """The statements of ``first``, then those only in ``second``; None where a name gets two meanings."""
+    known, more = _statements(first), _statements(second)
+    if known is None or more is None:
+        return None
+    new = {text: names for text, names in more.items() if text not in known}
+    if any(names & other for names in new.values() for other in known.values()):
+        return None
+    lead = first[: len(first) - len(first.lstrip("\n"))]
+    tail = first[len(first.rstrip("\n")) :]
+    gap = "\n" if all(text.startswith(("import ", "from ")) for text in (*known, *new)) else "\n\n\n"
+    return lead + gap.join((first.strip("\n"), *new)) + tail
+
+
+def _statements(text: str) -> dict[str, set[str]] | None:
+    """The top-level statements of a text, each with the names that it binds; None where it isn't Python."""
+    try:
+        nodes = ast.parse(text).body
+    except SyntaxError:
+        return None
+    lines = text.splitlines()
+    found = {}
+    for node in nodes:
+        start = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        found["\n".join(lines[start - 1 : node.end_lineno])] = _bound(node)
+    return found
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name for alias in node.names}
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    names = (each for each in ast.walk(node) if isinstance(each, ast.Name))
+    return {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
 
 def _touch(one: Hunk, other: Hunk) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-import onegraph
 from onegraph.model import Evidence, FileChange, Findings, FixResult, Repair, Site, Trace
 from onegraph.report.verdict import same_results, verified
 
@@ -240,7 +239,7 @@ def _header(target: str) -> dict[str, Any]:
     return {
         "version": VERSION,
         "target": target,
-        "onegraph": onegraph.__version__,
+        "onegraph": metadata.version("onegraph"),
         "torch": metadata.version("torch"),
         "python": platform.python_version(),
     }
