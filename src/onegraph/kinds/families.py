@@ -45,7 +45,7 @@ FAMILIES: tuple[Family, ...] = (
         "scalar_out_of_tensor",
         r"tensor\.item\(\)|tensor\.tolist|nb_(int|float)_impl|torch op returned non-tensor|"
         r"torch\.\* op returned non-tensor|data[- ]dependent operator|real value from fx|"
-        r"only torch\.symint|unbacked|associated real value",
+        r"only torch\.symint|unbacked|getting associated real value",
         "A Python number is taken out of a tensor, so the graph must end for the value to exist.",
         "Keep the value a tensor; or set torch._dynamo.config.capture_scalar_outputs = True.",
     ),
@@ -58,8 +58,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "dynamic_shape",
-        r"dynamic shape|one_hot. with data-dependent|zero-sized|symbolic shapes|symnode|"
-        r"automatic dynamic dim",
+        r"dynamic shape|one_hot. with data-dependent|symbolic shapes|symnode|guardondatadependent",
         "The shape of a result depends on tensor values (nonzero, unique, a boolean mask), not on "
         "input shapes.",
         "Use a mask of fixed size (torch.where), or set "
@@ -69,7 +68,7 @@ FAMILIES: tuple[Family, ...] = (
         "control_flow_operator",
         r"\bhop\b|higher[- ]?order ?op|torch\.(cond|while_loop|scan|map|associative_scan)|invoke_subgraph|"
         r"wrap_with_|hints_wrapper|out_dtype|strict[_ ]mode|executorch|flexattention|wraphigher|"
-        r"rewrite_signature|"
+        r"rewrite_signature|uncapturedhigherorderop|"
         r"check_meta_consistency|aliasing during|mutation during|associative_scan",
         "The body given to torch.cond, while_loop or a similar operator does something that the "
         "operator forbids.",
@@ -84,20 +83,20 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "generator",
-        r"generator(?! method)|send with|cleanup_throw|sub-generator|yield",
+        r"(?<!non-)generator(?! method)|send with|cleanup_throw|sub-generator|yield",
         "A generator is half-way done where the graph has to end, and can't be handed over.",
         "Collect the values in a list inside the compiled function, or compile the code around the "
         "generator.",
     ),
     Family(
         "logging",
-        r"logging|reorder a debugging|\bwarn",
+        r"logging|reorder a debugging|\bwarnings?\b",
         "A message has to be written while the graph runs; Python output is no tensor operation.",
         "Move the message out of the compiled function.",
     ),
     Family(
         "text_of_tensor",
-        r"repr\b|repr_impl|str\(\)|str_impl|build_string|format",
+        r"repr\b|repr_|str\(\)|str_impl|build_string|format",
         "A text is made from values that don't exist while the graph is captured.",
         "Make the text outside the compiled function.",
     ),
@@ -135,9 +134,15 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "subclass",
-        r"subclass|__torch_function__|as_subclass|torch function mode|placement|non-dispatcher",
+        r"(?<!is)subclass|__torch_function__|torch function mode|non-dispatcher",
         "A tensor subclass overrides something that Dynamo can't look into.",
         "Call the function on the plain tensor inside, and wrap the result outside.",
+    ),
+    Family(
+        "optimizer",
+        r"optimi[sz]er",
+        "An optimizer is stepped inside the compiled function.",
+        "Compile the forward and the loss; call optimizer.step() outside.",
     ),
     Family(
         "deepcopy",
@@ -168,7 +173,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "distributed",
-        r"distributed|collective|p2p|isend|fsdp|async_op",
+        r"distributed|collective|p2p|isend|fsdp|async_op|placement",
         "A distributed call of this form isn't captured.",
         "Use the functional collectives of torch.distributed, or communicate outside the compiled function.",
     ),
@@ -195,14 +200,14 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "exception",
-        r"exception|raise\b|typeerror|except_handler|traceback|runtimeerror",
+        r"exception|raise\b|typeerror|except_handler|__traceback__|tb_lasti|runtimeerror",
         "The program raises an exception while the graph is captured.",
         "Run the function without torch.compile first: an error of its own shows there. Keep try "
         "blocks outside.",
     ),
     Family(
         "limit",
-        r"recompile limit|restartanalysis",
+        r"recompile ?limit|restartanalysis",
         "The function was compiled too often; from here on it runs without a graph.",
         "Look at the recompiles: an argument changes with every call and should be a tensor or "
         "marked dynamic.",
@@ -220,7 +225,7 @@ FAMILIES: tuple[Family, ...] = (
         r"function marked as skipped|not implemented in python|unsupported function call|builtin|"
         r"c/c\+\+|skip(ped)? inlin|"
         r"vectorcall|inline|untraceable c|c-level|weakref|inspect call|unsupported method call|"
-        r"method call|has no|variadic",
+        r"method call|variadic",
         "A function is called that Dynamo can't look into (written in C, or on its skip list).",
         "Call it outside the compiled function, or wrap it as torch.library.custom_op.",
     ),

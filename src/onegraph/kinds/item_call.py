@@ -1,15 +1,16 @@
-"""A Python number is taken out of a tensor: ``.item()``, ``float(t)``, ``int(t)``, ``bool(t)``,
-``t.tolist()``.
+"""A Python number is taken out of a tensor: ``.item()``, ``float(t)``, ``int(t)``, ``bool(t)``, ``tolist()``.
 
-What happens: the number must exist before Python can go on, so the graph ends; on a GPU the host waits for it
-too. What else it causes: the code behind it runs in a graph of its own, which is compiled again when the
-number changes (as an int), and whose backward pass keeps one more activation.
+What happens: the number must exist before Python can go on, so the graph ends; on a GPU the host waits for
+it.
+What else it causes: the code behind it runs in a graph of its own, which is compiled again when the number
+changes (as an int), and whose backward pass keeps one more activation.
 
 Exact: the number is only used in arithmetic. It stays a 0-dim tensor, detached (``.item()`` cuts the
-gradient) and of the precision that Python computes in: float64, int64, bool. Where a 0-dim tensor would
-promote differently from a number, a cast is put in. Relaxed: ``float(t)`` of a floating tensor. Eager torch warns once when that tensor requires grad; nothing does then.
-Declined: an index, a size, a condition, a text, a return
-value, an argument of another function; a division that would raise in Python; ``**``, whose rounding differs.
+gradient) and of the precision that Python computes in: float64, int64 (numbers beyond 64 bits are not kept),
+bool. Where a 0-dim tensor would promote differently from a number, a cast is put in.
+Relaxed: ``float(t)`` of a floating tensor: torch's warning, where that tensor requires grad, is not given.
+Declined: an index, a size, a condition, a text, a return value, an argument of another function; a division
+that would raise in Python; ``**``, whose rounding differs.
 
 Under ``fullgraph=True`` (or ``capture_scalar_outputs``) torch captures the call itself and nothing breaks.
 """
