@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -226,7 +227,7 @@ def _entry(file: File) -> str:
     helpers = "".join(f"            {_literal(helper)},\n" for helper in file.helpers)
     functions = "".join(
         f'''            {{
-                "name": {function.name!r},
+                "name": {json.dumps(function.name)},
                 "number": {function.number},
                 "sha256": "{function.sha256}",
                 "source": {_literal(function.source)},
@@ -235,9 +236,9 @@ def _entry(file: File) -> str:
         for function in file.functions
     )
     return f"""    {{
-        "distribution": {file.distribution!r},
-        "version": {file.version!r},
-        "path": {file.path!r},
+        "distribution": {json.dumps(file.distribution)},
+        "version": {json.dumps(file.version)},
+        "path": {json.dumps(file.path, ensure_ascii=False)},
         "helpers": [
 {helpers}        ],
         "functions": [
