@@ -98,6 +98,7 @@ def one_row(name: str, dtype: str) -> None:
 
     import onegraph
     from onegraph import overlay
+    from onegraph.deliver import write_overlay
 
     spec = DATA["specs"][DATA["rows"][name]["spec"]]
     model, inputs = build(spec, getattr(torch, dtype))
@@ -112,9 +113,9 @@ def one_row(name: str, dtype: str) -> None:
         fix = onegraph.fix(model, dynamic=False)(**inputs)
     seconds = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as folder:
-        if fix.changes:
+        if fix.result.changes:
             path = Path(folder) / "mended.py"
-            fix.write_overlay(path)
+            write_overlay(fix.result.changes, path)
             overlay.install(path)
         graphs_after, output, texts, _ = count(model, inputs)
     applied = [repair for repair in fix.repairs if repair.status == "applied"]
