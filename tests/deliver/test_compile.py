@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import inspect
 import logging
 import pickle
 import sys
@@ -300,6 +301,39 @@ def test_works_with_recursion_closures_defaults_and_keywords(program: ModuleType
     agree(
         compile(program.double_if_positive, fix=fix, backend="eager"), program.double_if_positive, UP, k=4.0
     )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x,
+        lambda x, /, y=2, *, z=3: x * y * z,
+        lambda x, *args, **kwargs: x + sum(args) + kwargs.get("k", 0),
+        lambda *args, k, **kwargs: args[0] * k,
+        lambda x, program=1, compiled=2, error=3: x + program + compiled + error,
+    ],
+)
+def test_arguments_are_taken_as_the_function_takes_them(fix: Mender, function: Callable[..., Any]) -> None:
+    compiled = compile(function, fix=fix, backend="eager")
+    assert inspect.signature(compiled) == inspect.signature(function)
+    for args, kwargs in [
+        ((UP,), {}),
+        ((UP, 5.0), {}),
+        ((UP,), {"k": 7.0}),
+        ((UP,), {"z": 4}),
+        ((), {"x": UP}),
+        ((), {}),
+    ]:
+        try:
+            want = function(*args, **kwargs)
+        except TypeError as error:
+            with pytest.raises(TypeError) as raised:
+                compiled(*args, **kwargs)
+            assert str(raised.value) == str(error)
+        except IndexError:
+            continue
+        else:
+            torch.testing.assert_close(compiled(*args, **kwargs), want)
 
 
 def test_works_under_no_grad_decorators_of_torch_and_autocast(program: ModuleType, fix: Mender) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from onegraph.deliver.caller import caller
 from onegraph.deliver.left import GraphBreaksLeft, GraphBreaksLeftWarning, Left, description, left, unproven
 from onegraph.deliver.private import private
 from onegraph.diagnose import diagnose
@@ -64,25 +65,11 @@ def compile(
         return torch.compile(f, **options)
     target = optimized.unwrapped(f) if isinstance(f, torch.nn.Module) else substitute.innermost(f)
     program = _Mended(target, fix or _fix, level, strict, options)
-    call = _caller(program)
+    call = caller(program, target)
     if isinstance(target, torch.nn.Module):
         return optimized.CompiledModule(target, program.context(), call, again)
     functools.update_wrapper(call, target)
     substitute.mark_as_wrapper(call, target)
-    return call
-
-
-def _caller(program: _Mended) -> Target:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        compiled = program.compiled
-        try:
-            return compiled(*args, **kwargs)
-        except optimized.BREAKS as error:
-            broken = error
-        # Outside of the handler: an exception of the program must not get ours as its context.
-        return program.call(broken, compiled, args, kwargs)
-
-    substitute.skip(call)
     return call
 
 
