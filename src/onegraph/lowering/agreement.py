@@ -108,6 +108,7 @@ def compare(what: str, first: Sequence[Fact], second: Sequence[Fact]) -> Agreed:
         return Agreed(
             discrete=bool(known) and all(_discrete(fact) for fact in known),
             requires_grad=not known or any(fact.requires_grad for fact in known),
+            known=bool(known),
         )
     tensors = [all(fact.is_tensor for fact in side) for side in (first, second)]
     if all(tensors):

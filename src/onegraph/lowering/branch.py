@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from onegraph.lowering import flow, helper, state, wording
 from onegraph.lowering.agreement import Agreement
 from onegraph.lowering.choice import Choice
+from onegraph.lowering.conditional import Conditional
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
 from onegraph.lowering.place import Place, find
 from onegraph.lowering.predicate import Force, Test, Tests, is_tensor_test
@@ -75,6 +76,7 @@ class Lowering:
         self.choice = Choice(self.facts, self.torch, gradients=self.place.gradients)
         self.agreement = Agreement(self.facts, self.source)
         self.selection = Selection(self)
+        self.conditional = Conditional(self)
 
     # --- the whole ------------------------------------------------------------------------------------------------
 
@@ -87,7 +89,7 @@ class Lowering:
             indent = edit.indent_of(self.request.text, line)
             if self.place.is_elif(root):
                 code = "else:\n" + edit.reindent(code, self.place.unit)
-            block = edit.reindent(code, indent)
+            block = edit.reindent(_spaced(code, self.source.text, line), indent)
             if self.source.text.encode().splitlines()[line - 1][: root.col_offset].strip():
                 raise Refused(
                     "the branch shares its line with another statement", "Put it on a line of its own."
@@ -115,8 +117,8 @@ class Lowering:
         return f"{what} becomes {' and '.join(forms) or 'straight code'}"
 
     def _replace_expression(self, node: ast.expr, code: str) -> str:
-        line, column, end_line, end_column = edit.position(node)
-        text = edit.replace_spans(self.request.text, [(line, column, end_line, end_column, code)])
+        line, _, end_line, _ = edit.position(node)
+        text = self.source.replaced_whole(node, code)
         row = edit.lines(text)[line - 1]
         statement = self.place.statement
         whole = (
@@ -181,12 +183,27 @@ class Lowering:
             raise Refused("the branch computes nothing that is used later", "Delete the branch.")
         self._agree(branch, outs)
         if self.selecting and not branch.test.python:
+            mark = self._mark()
             selected = self.selection.of(branch, outs)
-            if isinstance(selected, Selected):
-                self._note_one_sided(branch)
+            if not isinstance(selected, Selected):
+                self._back_to(mark)
+            else:
+                self.note_one_sided(branch)
                 self.selects += 1
-                return _commented(branch.comments, self.selection.written(branch, outs, selected))
-        return self._conditional(branch, outs)
+                return self._written(branch, self.selection.written(branch, outs, selected))
+        return self._written(branch, self.conditional.of(branch, outs))
+
+    def _mark(self) -> tuple[int, int, int, set[str], bool]:
+        return len(self.predicates), len(self.notes), self.selects, set(self.taken), self.uses_cond
+
+    def _back_to(self, mark: tuple[int, int, int, set[str], bool]) -> None:
+        """Forgets what an attempt that came to nothing has noted."""
+        del self.predicates[mark[0] :], self.notes[mark[1] :]
+        self.selects, self.taken, self.uses_cond = mark[2], mark[3], mark[4]
+
+    def _written(self, branch: Branch, lines: str) -> str:
+        """The lines under the comments of the branch; comments that moved with their statements stay with them."""
+        return "".join(f"{comment}\n" for comment in branch.comments if comment not in lines) + lines
 
     def selected(self, node: ast.If, force: Force) -> tuple[Branch, Selected] | None:
         """A nested ``if`` as one expression for each thing it makes; None where it has to stay a branch."""
@@ -201,21 +218,29 @@ class Lowering:
         if test.negated:
             first, second = second, first
         branch = Branch(node, test, first, second, None, ())
+        mark = self._mark()
         outs = self._outs(branch)
         self._agree(branch, outs)
         selected = self.selection.of(branch, outs)
         if not isinstance(selected, Selected):
+            self._back_to(mark)
             return None
         self.record(test, test.select_code(self.torch))
         return branch, selected
 
     def _outs(self, branch: Branch) -> list[Out]:
+        assert isinstance(branch.node, ast.If)
+        for side in (branch.first, branch.second):
+            side.changes = self._outside(state.changes(side.statements, self.facts), side)
         if branch.target == RETURN:
+            for key in (*branch.first.changes, *branch.second.changes):
+                raise Refused(
+                    f"`{key}` is changed on a path that returns early", "Return once, behind the change."
+                )
             return [Out(RETURN)]
         live = self.place.live_after(branch.node)
         outs: dict[str, Out] = {}
         for side in (branch.first, branch.second):
-            side.changes = state.changes(side.statements, self.facts)
             for name in sorted(
                 flow.binds(side.statements) & live, key=lambda n: _first_binding(side.statements, n)
             ):
@@ -226,18 +251,44 @@ class Lowering:
                     out.change = out.change or change
                     out.in_place |= change.in_place and not self._fresh(change, branch.node)
         for key, out in outs.items():
-            if "." not in key:
+            out.register = _registering(key, (branch.first, branch.second))
+            if out.in_place:
+                self._refuse_mixed(key, branch)
+            if not out.attribute:
                 self._check_defined(branch, key, out)
         return list(outs.values())
 
-    def _fresh(self, change: state.Change, node: ast.If) -> bool:
+    def _outside(self, found: dict[str, state.Change], side: Side) -> dict[str, state.Change]:
+        """The changes that can be seen outside the side: not those of tensors that it made itself."""
+        needed = flow.needed_first(side.statements)
+        return {key: change for key, change in found.items() if change.attribute or key in needed}
+
+    def _refuse_mixed(self, key: str, branch: Branch) -> None:
+        """A tensor changed in place and a name bound anew can't both be written back."""
+        for side in (branch.first, branch.second):
+            plain = [n for n in flow.inside(side.statements, ast.Assign, ast.AnnAssign, ast.For, ast.With)]
+            targets = {
+                n.id
+                for s in plain
+                for n in ast.walk(s)
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            }
+            if key in targets:
+                raise Refused(f"`{key}` is changed in place and bound anew", "Do one of the two.")
+
+    def _fresh(self, change: state.Change, node: ast.stmt) -> bool:
         """Whether nobody else can see the storage of the tensor, so that a new tensor may take the name."""
-        return not change.attribute and self.place.is_fresh(change.key, node, self.facts)
+        return (
+            not change.attribute
+            and isinstance(node, ast.If)
+            and self.place.is_fresh(change.key, node, self.facts)
+        )
 
     def _check_defined(self, branch: Branch, name: str, out: Out) -> None:
         sides = [name in flow.binds(side.statements) for side in (branch.first, branch.second)]
         if all(sides) and out.change is None:
             return
+        assert isinstance(branch.node, ast.If)
         before = self.facts.names(branch.node, [name])[name]
         undefined = any(fact.type == "<undefined>" for fact in before)
         if undefined or (not before and not self.place.bound_before(name, branch.node)):
@@ -252,7 +303,7 @@ class Lowering:
                 out.kinds = self.agreement.of_returns(branch.first, branch.second)
             elif out.change is not None and out.change.attribute:
                 out.kinds = [self.agreement.of_attribute(out.key, branch.first, branch.second)]
-            else:
+            elif isinstance(branch.node, ast.If):
                 out.kinds = [self.agreement.of_name(out.key, branch.node, branch.first, branch.second)]
 
     def record(self, test: Test, code: str) -> None:
@@ -260,7 +311,7 @@ class Lowering:
         after = ast.unparse(ast.parse(code.strip(), mode="eval"))
         self.predicates += [Predicate(self.place.qualname, before, after) for before in test.before]
 
-    def _note_one_sided(self, branch: Branch) -> None:
+    def note_one_sided(self, branch: Branch) -> None:
         names = self.place.one_sided(
             branch.first.statements, branch.second.statements, branch.node, self.facts
         )
@@ -287,182 +338,6 @@ class Lowering:
                 self.notes.append(f"`{key}` is made on the first call, whichever side runs")
         return hoisted, kept[0], kept[1]
 
-    # --- torch.cond -------------------------------------------------------------------------------------------------
-
-    def _conditional(self, branch: Branch, outs: list[Out]) -> str:
-        apart = [out for out in outs if out.discrete or out.number]
-        joined = [out for out in outs if out not in apart]
-        lines = _commented((), "")
-        if apart and (joined or any(out.number for out in apart)):
-            selected = self.selection.of(branch, apart)
-            if not isinstance(selected, Selected):
-                names = ", ".join(f"`{out.key}`" for out in apart)
-                raise Refused(
-                    f"{names}: {selected}", "Compute it outside the branch, or keep it as a tensor."
-                )
-            if branch.test.python:
-                raise Refused(
-                    f"`{apart[0].key}` is a number chosen by Python and tensor conditions together",
-                    "Split the test.",
-                )
-            self.selects += 1
-            after = self.selection.written(branch, apart, selected)
-            outs = joined
-        else:
-            after = ""
-        if not outs:
-            return _commented(branch.comments, after)
-        self.uses_cond = True
-        self._note_one_sided(branch)
-        predicate = self._predicate(branch, outs)
-        self.record(branch.test, branch.test.tensor)
-        local, lines = self._state_locals(branch, outs)
-        arms = [self._arm(branch, side, outs, local, name) for side, name in self._sides(branch, outs)]
-        lines += "".join(arm.definition for arm in arms)
-        call = f"{self.cond}({predicate}, {arms[0].name}, {arms[1].name})"
-        lines += self._assigned(outs, call)
-        if arms[0].definition or arms[1].definition:
-            return lines + after
-        return _commented(branch.comments, lines + after)
-
-    def _predicate(self, branch: Branch, outs: list[Out]) -> str:
-        return branch.test.branch_code()
-
-    def _sides(self, branch: Branch, outs: list[Out]) -> list[tuple[Side, str]]:
-        word = wording.condition(branch.test.leaves[-1])
-        stem = "result" if branch.target == RETURN else wording.what([out.key for out in outs])
-        word = "" if word == "true" else f"_if_{word}"
-        first = f"{stem}{word or '_if_true'}"
-        return [(branch.first, first), (branch.second, f"{stem}_otherwise")]
-
-    def _state_locals(self, branch: Branch, outs: list[Out]) -> tuple[dict[str, str], str]:
-        """Attributes that the arms read or write, read once in front of the branch.
-
-        (Dynamo loses later writes of a module's buffers when a buffer is first read inside an arm.)
-        """
-        local: dict[str, str] = {}
-        lines = ""
-        for key in self.place.attributes_read(
-            branch.first.statements + branch.second.statements, outs, self.facts
-        ):
-            name = self.unused(key.rpartition(".")[2])
-            out = next((out for out in outs if out.key == key), None)
-            copied = ".clone()" if out is not None and out.in_place and not out.discrete else ""
-            local[key] = name
-            lines += f"{name} = {key}{copied}\n"
-        for out in outs:
-            if out.in_place and out.key not in local and not out.discrete:
-                local[out.key] = self.unused(f"old_{out.key}")
-                lines += f"{local[out.key]} = {out.key}.clone()\n"
-        return local, lines
-
-    def _arm(self, branch: Branch, side: Side, outs: list[Out], local: Mapping[str, str], name: str) -> Arm:
-        renamed, prefix, names = self._renames(side, outs, local)
-        self.renamed.update(renamed)
-        try:
-            expression, body = self._arm_body(branch, side, outs, names)
-        finally:
-            for node in renamed:
-                del self.renamed[node]
-        if expression is not None and not prefix and not body:
-            short = f"lambda: {expression}"
-            if len(short) <= 60 and "\n" not in short:
-                return Arm(short, "")
-        last = side.statements[-1] if side.statements else None
-        participle = (
-            wording.done(getattr(last, "value", None)) if last is not None and len(outs) == 1 else None
-        )
-        name = self.unused(participle or name)
-        if expression is not None:
-            body += edit.wrap_call(f"return {expression}") + "\n"
-        parameters = self._parameters(side, outs, body, prefix)
-        definition = f"def {name}({parameters}):\n" + edit.reindent(prefix + body, self.place.unit)
-        return Arm(name, definition + "\n")
-
-    def _renames(
-        self, side: Side, outs: list[Out], local: Mapping[str, str]
-    ) -> tuple[dict[ast.AST, str], str, dict[str, str]]:
-        """Replacements in an arm, its first lines, and the name or code of each out at its end."""
-        renamed: dict[ast.AST, str] = {}
-        names: dict[str, str] = {}
-        prefix = ""
-        for out in outs:
-            if out.key == RETURN:
-                continue
-            start = local.get(out.key, out.key)
-            change = side.changes.get(out.key)
-            if change is None or not (change.attribute or change.in_place):
-                names[out.key] = start
-                continue
-            name = self.unused(f"new_{out.key.rpartition('.')[2]}")
-            names[out.key] = name
-            copied = ".clone()" if change.in_place else ""
-            if copied or not _written_first(side.statements, change):
-                prefix += f"{name} = {start}{copied}\n"
-            renamed.update(dict.fromkeys(change.uses, name))
-            for write in change.writes:
-                if found := state.registered(write):
-                    renamed[write] = f"{name} = {self.code(found[2])}"
-        for node in (n for s in side.statements for n in ast.walk(s) if isinstance(n, ast.Attribute)):
-            key = state.key_of(node)
-            if key in local and node not in renamed and key not in side.changes:
-                renamed[node] = local[key]
-        return renamed, prefix, names
-
-    def _arm_body(
-        self, branch: Branch, side: Side, outs: list[Out], names: Mapping[str, str]
-    ) -> tuple[str | None, str]:
-        """The value that the arm returns (None: its body returns), and the lines before."""
-        statements = side.statements
-        if branch.target == RETURN:
-            last = statements[-1]
-            if isinstance(last, ast.Return) and last.value is not None:
-                return self.code(last.value, side.force), self.block(statements[:-1], side.force, side.header)
-            return None, self.block(statements, side.force, side.header)
-        value = ", ".join(names[out.key] for out in outs)
-        if len(outs) == 1 and statements:
-            last = statements[-1]
-            if (
-                isinstance(last, ast.Assign)
-                and len(last.targets) == 1
-                and state.key_of(last.targets[0]) == outs[0].key
-                and not (side.changes.get(outs[0].key) and side.changes[outs[0].key].in_place)
-            ):
-                return self.code(last.value, side.force), self.block(statements[:-1], side.force, side.header)
-            if isinstance(last, ast.Expr) and (found := state.registered(last)) and last in self.renamed:
-                return self.code(found[2], side.force), self.block(statements[:-1], side.force, side.header)
-        value = value if len(outs) == 1 else f"({value})"
-        body = self.block(statements, side.force, side.header)
-        return (value if not body else value.strip("()") if len(outs) > 1 else value), body
-
-    def _parameters(self, side: Side, outs: list[Out], body: str, prefix: str) -> str:
-        """Names that the arm reads before it binds them anew: they come in as defaults."""
-        function = ast.parse("def _():\n" + edit.reindent(prefix + body, "    ")).body[0]
-        assert isinstance(function, ast.FunctionDef)
-        both = flow.needed_first(function.body) & flow.binds(function.body)
-        return ", ".join(f"{name}={name}" for name in sorted(both))
-
-    def _assigned(self, outs: list[Out], call: str) -> str:
-        if outs[0].key == RETURN:
-            return edit.wrap_call(f"return {call}") + "\n"
-        targets, behind = [], ""
-        for out in outs:
-            plain = out.change is None or not (out.change.attribute or out.in_place)
-            if plain:
-                targets.append(out.key)
-                continue
-            detached = "" if out.needs_grad else ".detach()"
-            value = call if len(outs) == 1 else self.unused(f"new_{out.key.rpartition('.')[2]}")
-            targets.append(value)
-            behind += (
-                f"{out.key}.copy_({value}{detached})\n"
-                if out.in_place
-                else f"{out.key} = {value}{detached}\n"
-            )
-        if len(outs) == 1 and behind:
-            return edit.wrap_call(behind.rstrip("\n")) + "\n"
-        return edit.wrap_call(f"{', '.join(targets)} = {call}") + "\n" + behind
-
     # --- expressions ------------------------------------------------------------------------------------------------
 
     def expression(self, node: ast.expr, force: Force) -> str:
@@ -488,7 +363,7 @@ class Lowering:
             if hazard is None:
                 values = self.selection.numbers(codes, kind)
                 self.record(test, test.select_code(self.torch))
-                self._note_one_sided(one_sided)
+                self.note_one_sided(one_sided)
                 self.selects += 1
                 return f"{self.torch}.where({test.select_code(self.torch)}, {values[0]}, {values[1]})"
         if kind.number:
@@ -496,9 +371,10 @@ class Lowering:
                 f"`{self.source.code(node)}` chooses a Python number",
                 "Choose between tensors, with torch.where.",
             )
+        self.conditional.refuse_random(one_sided)
         self.uses_cond = True
         self.record(test, test.tensor)
-        self._note_one_sided(one_sided)
+        self.note_one_sided(one_sided)
         return f"{self.cond}({test.branch_code()}, lambda: {codes[0]}, lambda: {codes[1]})"
 
     def _boolean(self, node: ast.BoolOp, force: Force) -> str:
@@ -548,12 +424,15 @@ class Lowering:
         return name
 
 
-@dataclass(frozen=True)
-class Arm:
-    """``name`` is what to pass to ``_cond``: a name or a lambda."""
-
-    name: str
-    definition: str
+def _registering(key: str, sides: Sequence[Side]) -> str | None:
+    """``self.register_buffer("x", \\0, persistent=False)``, where every side that writes ``self.x`` does it so last."""
+    forms = set()
+    for side in sides:
+        if (change := side.changes.get(key)) and change.writes:
+            call = ast.unparse(change.writes[-1])
+            found = state.registered(change.writes[-1])
+            forms.add(call.replace(ast.unparse(found[2]), "\0", 1).replace("'", '"') if found else None)
+    return forms.pop() if len(forms) == 1 else None
 
 
 def _without_python(test: Test) -> Test:
@@ -562,10 +441,6 @@ def _without_python(test: Test) -> Test:
 
 def _else_line(node: ast.If) -> int:
     return edit.position(node.body[-1])[2]
-
-
-def _commented(comments: Sequence[str], lines: str) -> str:
-    return "".join(f"{comment}\n" for comment in comments) + lines
 
 
 def _first_binding(statements: Sequence[ast.stmt], name: str) -> tuple[int, int]:
@@ -577,13 +452,15 @@ def _first_binding(statements: Sequence[ast.stmt], name: str) -> tuple[int, int]
     )
 
 
-def _written_first(statements: Sequence[ast.stmt], change: state.Change) -> bool:
-    """Whether the arm replaces the thing before it reads it, on every path."""
-    for statement in statements:
-        if statement in change.writes:
-            found = state.registered(statement)
-            value = found[2] if found else getattr(statement, "value", None)
-            return value is None or not any(use in set(ast.walk(value)) for use in change.uses)
-        if any(use in set(ast.walk(statement)) for use in change.uses):
-            return False
-    return False
+def _spaced(code: str, text: str, line: int) -> str:
+    """Blank lines before nested functions, as formatters set them."""
+    rows = edit.lines(text)
+    before = rows[line - 2] if line > 1 else ":"
+    spaced: list[str] = []
+    for row in code.splitlines(keepends=True):
+        previous = spaced[-1] if spaced else before
+        opens = previous.rstrip().endswith(":") or not previous.strip() or previous.lstrip().startswith("#")
+        if row.lstrip().startswith("def ") and not opens:
+            spaced.append("\n")
+        spaced.append(row)
+    return "".join(spaced)

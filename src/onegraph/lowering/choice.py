@@ -15,6 +15,7 @@ differentiable value that it reads is one plain name. Everything else is a branc
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from onegraph.rewrite.request import Fact, Facts
@@ -84,6 +85,16 @@ def unsafe_to_evaluate(node: ast.expr) -> str | None:
             return "an integer division may fail"
         if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
             return "it does more than compute"
+    return None
+
+
+def draws_random(statements: Iterable[ast.stmt], facts: Facts) -> ast.Call | None:
+    """A call that draws random numbers, by its name or by the module that it calls."""
+    for node in (n for s in statements for n in ast.walk(s)):
+        if isinstance(node, ast.Call):
+            types = {fact.type for fact in facts.values(node.func)[0]}
+            if called(node) in _RANDOM or any(".dropout." in name for name in types):
+                return node
     return None
 
 

@@ -25,6 +25,11 @@ def {name}(pred, when_true, when_false):
 '''
 
 
+def definition(name: str = "_cond", torch: str = "torch") -> str:
+    """The text of the helper."""
+    return _BODY.format(name=name, torch=torch)
+
+
 def helper_name(text: str) -> str:
     """The name under which ``_cond`` is, or will be, in the file: another one where the user has a ``_cond``."""
     tree = edit.parse(text)
@@ -48,10 +53,10 @@ def complete(text: str, *, cond: str | None) -> str:
     text, torch = edit.ensure_torch_import(text)
     if cond is None or _is_ours(edit.parse(text), cond, torch):
         return text
-    return edit.insert_after_imports(text, _BODY.format(name=cond, torch=torch))
+    return edit.insert_after_imports(text, definition(cond, torch))
 
 
 def _is_ours(tree: ast.Module, name: str, torch: str) -> bool:
     """Whether the file already has the helper: the same definition, whatever its layout."""
-    ours = ast.dump(ast.parse(_BODY.format(name=name, torch=torch)).body[0])
+    ours = ast.dump(ast.parse(definition(name, torch)).body[0])
     return any(isinstance(s, ast.FunctionDef) and s.name == name and ast.dump(s) == ours for s in tree.body)

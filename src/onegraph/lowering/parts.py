@@ -30,6 +30,7 @@ class Agreed:
     constant: bool = False  # one Python value, the same on both sides
     discrete: bool = False  # a tensor of integers or bools
     requires_grad: bool = True
+    known: bool = True  # False: nothing was measured on one of the sides
 
 
 @dataclass
@@ -39,7 +40,11 @@ class Out:
     key: str
     change: Change | None = None
     in_place: bool = False  # the storage has to be kept
+    register: str | None = (
+        None  # the register_buffer call that both sides write it with; \0 stands for the value
+    )
     kinds: list[Agreed] = field(default_factory=list)
+    inner: str = ""  # its name inside the closures that change it
 
     @property
     def number(self) -> str | None:
@@ -58,6 +63,14 @@ class Out:
     @property
     def attribute(self) -> bool:
         return "." in self.key
+
+    def assigned(self, value: str) -> str:
+        """The line that writes the value back, in the manner of the user."""
+        if self.in_place:
+            return f"{self.key}.copy_({value})\n"
+        return (
+            f"{self.key} = {value}\n" if self.register is None else self.register.replace("\0", value) + "\n"
+        )
 
 
 @dataclass

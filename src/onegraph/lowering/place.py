@@ -15,7 +15,7 @@ from onegraph.lowering.refused import Refused
 from onegraph.lowering.state import key_of
 from onegraph.model import Span
 from onegraph.rewrite import text as edit
-from onegraph.rewrite.request import Facts, Request
+from onegraph.rewrite.request import Fact, Facts, Request
 
 FunctionDef = ast.FunctionDef | ast.AsyncFunctionDef
 _CREATE = frozenset(
@@ -35,7 +35,13 @@ def find(request: Request) -> Place:
     if index is None:
         raise Refused("the branch stands at module level", "Move it into a function.")
     function = path[index]
+    assert isinstance(function, edit.Function)
     qualname = next(name for name, node in edit.functions(tree) if node is function)
+    test = site if isinstance(site, ast.BoolOp) else site.test
+    if not is_tensor_test(request.facts, test, {}) and request.facts.values(test)[0]:
+        raise Refused(
+            f"`{ast.unparse(test)}` was no tensor on any recorded call", "Record a call on which it is one."
+        )
     root = _outermost(path[index + 1 :], site, request.facts)
     if isinstance(function, FunctionDef) and isinstance(root, ast.If):
         root = _first_early_return(function, root, request.facts)
@@ -258,10 +264,7 @@ class Place:
                 continue
             values = facts.values(node)[0]
             is_called = isinstance(parent, ast.Call) and parent.func is node
-            if any(
-                f.is_tensor and (f.dtype or "").startswith(("torch.float", "torch.bfloat", "torch.complex"))
-                for f in values
-            ):
+            if any(_may_need_grad(f, isinstance(node, ast.Attribute)) for f in values):
                 found[key] = None
             elif is_called and any(not _is_code(f.type) for f in values):
                 found[key] = None
@@ -283,6 +286,28 @@ class Place:
             if any(f.is_tensor for f in facts.values(node)[0]) and not any(f.is_tensor for f in owner):
                 wanted.append(key)
         return wanted
+
+    def sharing_storage(self, statements: Sequence[ast.stmt], node: ast.AST, facts: Facts) -> list[str]:
+        """Names and attributes read in the arms whose tensors share storage with another one that comes before."""
+        statement = next(n for n in self.around(node) if isinstance(n, ast.stmt))
+        names = sorted(flow.reads(statements))
+        seen: dict[str, list[int]] = {
+            name: [f.storage for f in found if f.storage is not None]
+            for name, found in facts.names(statement, names).items()
+        }
+        for part in (n for s in statements for n in ast.walk(s) if isinstance(n, ast.Attribute)):
+            key = key_of(part)
+            if key is not None and key.count(".") == 1 and isinstance(part.ctx, ast.Load):
+                found = facts.values(part)[0]
+                if not any(f.is_tensor for f in facts.values(part.value)[0]):
+                    seen.setdefault(key, [f.storage for f in found if f.storage is not None])
+        taken: set[int] = set()
+        sharing = []
+        for key, storages in seen.items():
+            if taken & set(storages):
+                sharing.append(key)
+            taken |= set(storages)
+        return sharing
 
     def _class_writes_attributes(self) -> bool:
         owner = next((n for n in self.around(self.function) if isinstance(n, ast.ClassDef)), None)
@@ -322,6 +347,12 @@ class Place:
 
 
 _DEFAULT = {"float": ("torch.float64",), "int": ("torch.int64",), "bool": ("torch.bool",)}
+
+
+def _may_need_grad(fact: Fact, attribute: bool) -> bool:
+    """An attribute says whether it does; a local name may come from an input that does on another call."""
+    floating = (fact.dtype or "").startswith(("torch.float", "torch.bfloat", "torch.complex"))
+    return fact.is_tensor and floating and (not attribute or fact.requires_grad is not False)
 
 
 def _differentiable(node: ast.AST) -> Iterator[ast.AST]:

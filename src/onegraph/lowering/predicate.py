@@ -83,10 +83,28 @@ def tensor_facts(facts: Facts, node: ast.expr, force: Force) -> tuple[Fact, ...]
 def is_tensor_test(facts: Facts, test: ast.expr, force: Force) -> bool:
     """Whether a tensor decides the test, or an operand of it."""
     if isinstance(test, ast.BoolOp):
-        return any(is_tensor_test(facts, value, force) for value in test.values)
+        return any(tensor for _, tensor in operands(facts, test, force))
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return is_tensor_test(facts, test.operand, force)
+    if not facts.values(test, force=force or None)[0]:  # not reached on any recorded call
+        return _proven(test, frozenset(), "torch")
     return bool(tensor_facts(facts, test, force))
+
+
+def operands(facts: Facts, test: ast.BoolOp, force: Force) -> list[tuple[ast.expr, bool]]:
+    """The operands of ``and``/``or``, and whether each is a tensor. The later ones are measured with the earlier
+    ones forced to let them be evaluated."""
+    going_on = isinstance(test.op, ast.And)
+    found = []
+    for value in test.values:
+        tensor = is_tensor_test(facts, value, force)
+        found.append((value, tensor))
+        if tensor and not isinstance(value, ast.BoolOp):
+            leaf, outcome = value, going_on
+            while isinstance(leaf, ast.UnaryOp) and isinstance(leaf.op, ast.Not):
+                leaf, outcome = leaf.operand, not outcome
+            force = {**force, leaf: outcome}
+    return found
 
 
 class Tests:
@@ -103,9 +121,10 @@ class Tests:
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             negated, test = not negated, test.operand
         if isinstance(test, ast.BoolOp):
-            kinds = [is_tensor_test(self.facts, value, force) for value in test.values]
-            python = [value for value, tensor in zip(test.values, kinds, strict=True) if not tensor]
-            tensors = [value for value, tensor in zip(test.values, kinds, strict=True) if tensor]
+            found = operands(self.facts, test, force)
+            kinds = [tensor for _, tensor in found]
+            python = [value for value, tensor in found if not tensor]
+            tensors = [value for value, tensor in found if tensor]
             if kinds != sorted(kinds) and not all(choice.plain(value) for value in python):
                 raise Refused(
                     f"`{self.source.code(test)}` evaluates Python code after a tensor condition",
@@ -153,7 +172,7 @@ class Tests:
 
     def _tensor(self, node: ast.expr, force: Force) -> _Joined:
         if isinstance(node, ast.BoolOp):
-            if not all(is_tensor_test(self.facts, value, force) for value in node.values):
+            if not all(tensor for _, tensor in operands(self.facts, node, force)):
                 raise Refused(
                     f"`{self.source.code(node)}` mixes Python and tensor conditions inside another condition",
                     "Compute the Python part before the branch.",

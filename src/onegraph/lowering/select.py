@@ -96,6 +96,11 @@ class Selection:
                 selected.values[out.key].append(self.numbers((a, b), kind))
         for run in runs:
             selected.before += run.needed_lines(keys)
+        codes = "\n".join(
+            [*selected.before, *(c for pairs in selected.values.values() for p in pairs for c in p)]
+        )
+        read = flow.reads(ast.parse(codes))
+        selected.safe = {name: safe for name, safe in selected.safe.items() if safe[0] in read}
         return selected
 
     def _misused(self, branch: Branch, out: Out, number: str) -> str | None:
@@ -117,18 +122,25 @@ class Selection:
         ]
         return wrapped[0], wrapped[1]
 
-    def written(self, branch: Branch, outs: Sequence[Out], selected: Selected) -> str:
-        """The statements of the select form, at indentation zero."""
+    def flag(self, branch: Branch) -> tuple[str, str]:
+        """A name for the predicate of ``torch.where``, and the line that binds it ("" where it has one)."""
+        predicate = branch.test.select_code(self.lowering.torch)
+        if isinstance(ast.parse(predicate, mode="eval").body, ast.Name | ast.Attribute):
+            return predicate, ""
+        name = self.lowering.unused(wording.flag(branch.test.leaves))
+        return name, f"{name} = {predicate}\n"
+
+    def written(
+        self, branch: Branch, outs: Sequence[Out], selected: Selected, flag: str | None = None
+    ) -> str:
+        """The statements of the select form, at indentation zero. ``flag`` is the name of the predicate."""
         torch = self.lowering.torch
-        predicate = branch.test.select_code(torch)
         pairs = [pair for out in outs for pair in selected.values[out.key]]
         uses = sum(a != b for a, b in pairs) + len(selected.safe)
         lines = ""
-        bare = isinstance(ast.parse(predicate, mode="eval").body, ast.Name | ast.Attribute)
-        if uses > 1 and not bare:
-            name = self.lowering.unused(wording.flag(branch.test.leaves[-1]))
-            lines += f"{name} = {predicate}\n"
-            predicate = name
+        predicate = flag or branch.test.select_code(torch)
+        if uses > 1 and flag is None:
+            predicate, lines = self.flag(branch)
         if uses:
             self.lowering.record(branch.test, predicate)
         for name, (safe, on_first) in selected.safe.items():
@@ -151,8 +163,7 @@ class Selection:
         if crossing and not any(out.in_place or out.attribute for out in targets):
             return lines + edit.wrap_call(f"{', '.join(bound)} = {', '.join(codes)}") + "\n"
         for out, code in zip(targets, codes, strict=True):
-            line = f"{out.key}.copy_({code})" if out.in_place else f"{out.key} = {code}"
-            lines += edit.wrap_call(line) + "\n"
+            lines += edit.wrap_call(out.assigned(code))
         return lines
 
 
@@ -333,9 +344,10 @@ class _Run:
     def _poison(self, statement: ast.stmt) -> None:
         """What a statement computes that has no expression form can't be selected."""
         why = f"`{ast.unparse(statement).splitlines()[0]}` is no assignment of an expression"
-        for key in (*flow.binds(statement), *self.side.changes):
+        changed = flow.binds(statement) | state.changed_keys(statement, self.lowering.facts)
+        for key in changed:
             self.values[key] = _Value([key], why)
-        if not flow.binds(statement) and not self.side.changes:
+        if not changed:
             raise _Stop(why)
         if any(flow.inside(statement, ast.Return)):
             raise _Stop(why)

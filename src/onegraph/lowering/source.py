@@ -101,7 +101,7 @@ class Source:
         return edit.offset(self.text, line, column), edit.offset(self.text, end_line, end_column)
 
     def _replace(self, start: int, end: int, replaced: Replacements) -> str:
-        places = sorted((*self._range([node]), new) for node, new in replaced.items())
+        places = sorted((*self._whole(node), new) for node, new in replaced.items())
         parts, at = [], start
         for begin, stop, new in places:
             if begin < at or stop > end:
@@ -109,6 +109,21 @@ class Source:
             parts += [self.text[at:begin], self._fit(begin, new)]
             at = stop
         return "".join([*parts, self.text[at:end]])
+
+    def _whole(self, node: ast.AST) -> tuple[int, int]:
+        """The range of a node, with the parentheses around it that nothing but an ``if`` expression needs."""
+        begin, stop = self._range([node])
+        if isinstance(node, ast.IfExp):
+            before, after = self.text[:begin].rstrip(), self.text[stop:].lstrip()
+            calls = re.search(r"[\w\])}\"']\($", before)
+            if before.endswith("(") and after.startswith(")") and not calls:
+                begin, stop = len(before) - 1, len(self.text) - len(after) + 1
+        return begin, stop
+
+    def replaced_whole(self, node: ast.expr, new: str) -> str:
+        """The text with one expression replaced, and superfluous parentheses around it."""
+        begin, stop = self._whole(node)
+        return self.text[:begin] + new + self.text[stop:]
 
     def _fit(self, begin: int, new: str) -> str:
         """Replacement lines after the first take the indentation of the line they start on."""

@@ -74,7 +74,7 @@ def memo_of(statement: ast.stmt) -> str | None:
     owner, name = call.args
     if ast.unparse(call.func) != "hasattr" or not isinstance(name, ast.Constant):
         return None
-    key = f"{ast.unparse(owner)}.{name.value}"
+    key = f"{ast.unparse(owner)}.{name.value!s}"
     stores = {
         key_of(n)
         for n in ast.walk(statement)
@@ -97,6 +97,11 @@ def changes(arm: Sequence[ast.stmt], facts: Facts) -> dict[str, Change]:
         _collect_uses(arm, found)
         _refuse_hidden_reads(arm, found, facts)
     return found
+
+
+def changed_keys(statement: ast.stmt, facts: Facts) -> frozenset[str]:
+    """The attributes, and tensors in place, that a statement and those inside it change."""
+    return frozenset(key for part in _statements([statement]) for key, *_ in _changed_by(part, facts))
 
 
 def refuse(statement: ast.stmt) -> None:
@@ -225,10 +230,10 @@ def _collect_uses(arm: Sequence[ast.stmt], found: dict[str, Change]) -> None:
 
 def _refuse_hidden_reads(arm: Sequence[ast.stmt], found: dict[str, Change], facts: Facts) -> None:
     """A method called behind a write could read the attribute that isn't written yet."""
-    lines = [node.lineno for c in found.values() if c.attribute for node in (*c.writes, *c.uses)]
-    if not lines:
+    written = [change for change in found.values() if change.attribute]
+    if not written:
         return
-    first = min(lines)
+    first = min([n.lineno for c in written for n in c.writes] + [n.lineno for c in written for n in c.uses])
     owners = {c.key.rpartition(".")[0] for c in found.values() if c.attribute}
     for node in (n for statement in arm for n in ast.walk(statement)):
         if not isinstance(node, ast.Call) or node.lineno <= first:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from onegraph.lowering.choice import called
 
@@ -29,8 +30,6 @@ def condition(test: ast.expr) -> str:
         return "nonfinite"
     if names & {"isfinite"}:
         return "finite"
-    if isinstance(test, ast.BoolOp):
-        return condition(test.values[-1])
     if isinstance(test, ast.Name):
         return test.id.removeprefix("is_").removeprefix("_") or "true"
     if isinstance(test, ast.Attribute):
@@ -56,6 +55,12 @@ def condition(test: ast.expr) -> str:
     return "true"
 
 
+def conditions(tests: Sequence[ast.expr]) -> str:
+    """An adjective for several conditions joined: theirs where they share one."""
+    words = {condition(test) for test in tests}
+    return words.pop() if len(words) == 1 else "true"
+
+
 def done(expression: ast.expr | None) -> str | None:
     """A participle for what an expression does: ``torch.clamp(h, ...)`` is "clamped"."""
     if isinstance(expression, ast.Call):
@@ -63,9 +68,9 @@ def done(expression: ast.expr | None) -> str | None:
     return None
 
 
-def flag(test: ast.expr) -> str:
+def flag(tests: Sequence[ast.expr]) -> str:
     """A name for the value of the test."""
-    word = condition(test)
+    word = conditions(tests)
     return (
         word if word.startswith(("any_", "all_", "not_")) else f"is_{word}" if word != "true" else "condition"
     )

@@ -1,0 +1,356 @@
+"""The branch form: both sides as closures named for what they make, and ``_cond`` between them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from onegraph.lowering import flow, state, wording
+from onegraph.lowering.choice import draws_random
+from onegraph.lowering.parts import RETURN, Branch, Out, Side
+from onegraph.lowering.predicate import is_tensor_test
+from onegraph.lowering.refused import Refused
+from onegraph.lowering.select import Selected
+from onegraph.rewrite import text as edit
+
+if TYPE_CHECKING:
+    from onegraph.lowering.branch import Lowering
+
+LAMBDA = 60  # characters; a longer arm gets a name
+
+
+@dataclass(frozen=True)
+class Arm:
+    """``name`` is what to pass to ``_cond``: a name or a lambda. ``reads`` are the names that it takes from outside."""
+
+    name: str
+    definition: str
+    reads: frozenset[str]
+
+
+class Conditional:
+    """Builds the branch form of the branches of one function."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering = lowering
+
+    def of(self, branch: Branch, outs: list[Out]) -> str:
+        """The statements of the branch form, at indentation zero. Raises Refused."""
+        apart = [out for out in outs if out.discrete or out.number or self._unknown(branch, out)]
+        joined = [out for out in outs if out not in apart]
+        if not joined and not any(out.number for out in apart):
+            apart, joined = [], apart
+        if not apart:
+            return self._joined(branch, joined, branch.test.branch_code())[0]
+        return self._apart(branch, apart, joined)
+
+    def _unknown(self, branch: Branch, out: Out) -> bool:
+        """A buffer of which nothing was measured, such as ``self.count`` in ``self.count += 1``: it may count."""
+        unknown = out.in_place and not any(kind.known for kind in out.kinds)
+        return unknown and isinstance(self.lowering.selection.of(branch, [out]), Selected)
+
+    def _apart(self, branch: Branch, apart: list[Out], joined: list[Out]) -> str:
+        """Numbers, counters and flags are selected beside the branch: torch.cond can't differentiate next to them."""
+        lowering = self.lowering
+        names = ", ".join(f"`{out.key}`" for out in apart)
+        if branch.test.python:
+            raise Refused(f"{names}: chosen by Python and tensor conditions together", "Split the test.")
+        selected = lowering.selection.of(branch, apart)
+        if not isinstance(selected, Selected):
+            raise Refused(f"{names}: {selected}", "Compute it outside the branch, or keep it as a tensor.")
+        lowering.selects += 1
+        if not joined:
+            return lowering.selection.written(branch, apart, selected)
+        flag, lines = lowering.selection.flag(branch)
+        chosen = lowering.selection.written(branch, apart, selected, flag)
+        keys = {out.key for out in apart}
+        rest = replace(
+            branch, first=_without(branch.first, keys, joined), second=_without(branch.second, keys, joined)
+        )
+        branched, reads = self._joined(rest, joined, flag)
+        chosen_reads = flow.reads(ast.parse(chosen))
+        if not chosen_reads & {out.key for out in joined}:
+            return lines + branched + chosen
+        if not keys & reads:
+            return lines + chosen + branched
+        raise Refused(f"{names} and the rest of the branch need each other's old values", "Split the branch.")
+
+    def _joined(self, branch: Branch, outs: list[Out], predicate: str) -> tuple[str, frozenset[str]]:
+        """The lines of one ``_cond``, and the names that they read."""
+        lowering = self.lowering
+        self.refuse_random(branch)
+        lowering.uses_cond = True
+        lowering.note_one_sided(branch)
+        lowering.record(
+            branch.test, branch.test.tensor if predicate == branch.test.branch_code() else predicate
+        )
+        local, lines = self._locals(branch, outs)
+        arms = [self._arm(branch, side, outs, local, name) for side, name in self._sides(branch, outs)]
+        used = frozenset[str]().union(*(arm.reads for arm in arms))
+        setup = "".join(line for name, line in lines.items() if name in used)
+        definitions = "".join(arm.definition for arm in arms)
+        call = f"{lowering.cond}({predicate}, {arms[0].name}, {arms[1].name})"
+        return setup + definitions + self._assigned(branch, outs, call), used | flow.reads(ast.parse(setup))
+
+    def refuse_random(self, branch: Branch) -> None:
+        """The backward of torch.cond runs the arm again, with other random numbers (2.13): wrong gradients."""
+        if not self.lowering.choice.gradients:
+            return
+        for side in (branch.first, branch.second):
+            found = draws_random(side.statements, self.lowering.facts)
+            if found is not None:
+                raise Refused(
+                    f"`{ast.unparse(found.func)}` draws random numbers inside a tensor branch, and torch.cond draws "
+                    "others for the gradient",
+                    "Draw them in front of the branch.",
+                )
+
+    # --- the arms ---------------------------------------------------------------------------------------------
+
+    def _sides(self, branch: Branch, outs: list[Out]) -> list[tuple[Side, str]]:
+        word = wording.conditions(branch.test.leaves)
+        stem = "result" if branch.target == RETURN else wording.what([out.key for out in outs])
+        return [(branch.first, f"{stem}_if_{word}"), (branch.second, f"{stem}_otherwise")]
+
+    def _locals(self, branch: Branch, outs: list[Out]) -> tuple[dict[str, str], dict[str, str]]:
+        """What the arms read under another name, and the lines that bind those names in front of the branch.
+
+        Attributes, because Dynamo loses later writes of a module's buffers when a buffer is first read inside an arm
+        (2.13); tensors that share storage, because torch.cond takes no two of them.
+        """
+        lowering = self.lowering
+        local: dict[str, str] = {}
+        lines: dict[str, str] = {}
+        statements = branch.first.statements + branch.second.statements
+        shared = lowering.place.sharing_storage(statements, branch.node, lowering.facts)
+        for key in lowering.place.attributes_read(statements, outs, lowering.facts):
+            name = local[key] = lowering.unused(key.rpartition(".")[2])
+            out = next((out for out in outs if out.key == key), None)
+            copied = (
+                ".clone()" if (out is not None and out.in_place and not out.discrete) or key in shared else ""
+            )
+            lines[name] = f"{name} = {key}{copied}\n"
+        for out in outs:
+            if out.in_place and out.key not in local and not out.discrete:
+                name = local[out.key] = lowering.unused(f"old_{out.key}")
+                lines[name] = f"{name} = {out.key}.clone()\n"
+        for key in shared:
+            if key not in local:
+                name = local[key] = lowering.unused(f"{key.rpartition('.')[2]}_copy")
+                lines[name] = f"{name} = {key}.clone()\n"
+        return local, lines
+
+    def _arm(self, branch: Branch, side: Side, outs: list[Out], local: Mapping[str, str], name: str) -> Arm:
+        lowering = self.lowering
+        renamed, prefix, names = self._renames(side, outs, local)
+        lowering.renamed.update(renamed)
+        try:
+            expression, body = self._body(branch, side, outs, names)
+        finally:
+            for node in renamed:
+                del lowering.renamed[node]
+        if expression is not None and not prefix and not body:
+            short = f"lambda: {_grouped(expression)}"
+            if len(short) <= LAMBDA and "\n" not in short:
+                return Arm(short, "", flow.reads(ast.parse(short)))
+        last = side.statements[-1] if side.statements else None
+        participle = (
+            wording.done(getattr(last, "value", None)) if last is not None and len(outs) == 1 else None
+        )
+        name = lowering.unused(participle or name)
+        if expression is not None:
+            body += edit.wrap_call(f"return {expression}") + "\n"
+        body = _returning_directly(prefix + body)
+        function = _parsed(body)
+        both = sorted(flow.needed_first(function.body) & flow.binds(function.body))
+        defaults = [f"{key}={local.get(key, key)}" for key in both]
+        definition = f"def {name}({', '.join(defaults)}):\n" + edit.reindent(body, lowering.place.unit)
+        needed = flow.needed_first(function.body) | {local.get(key, key) for key in both}
+        return Arm(name, definition + "\n", frozenset(needed))
+
+    def _renames(
+        self, side: Side, outs: list[Out], local: Mapping[str, str]
+    ) -> tuple[dict[ast.AST, str], str, dict[str, str]]:
+        """Replacements in an arm, its first lines, and the name or code of each out at its end."""
+        lowering = self.lowering
+        renamed: dict[ast.AST, str] = {}
+        names: dict[str, str] = {}
+        prefix = ""
+        for out in outs:
+            start = local.get(out.key, out.key)
+            change = side.changes.get(out.key)
+            if change is None or not (change.attribute or change.in_place):
+                names[out.key] = out.key if out.key in flow.binds(side.statements) else start
+                continue
+            only = side.statements[-1:] if self._last_value(side.statements[-1], side, out) else []
+            if len(outs) == 1 and change.writes == only and not change.in_place:
+                renamed.update(
+                    {n: start for n in change.uses if isinstance(getattr(n, "ctx", None), ast.Load)}
+                )
+                names[out.key] = start
+                continue
+            out.inner = out.inner or lowering.unused(f"new_{out.key.rpartition('.')[2]}")
+            name = names[out.key] = out.inner
+            copied = ".clone()" if change.in_place else ""
+            if copied or not _written_first(side.statements, change):
+                prefix += f"{name} = {start}{copied}\n"
+            renamed.update(dict.fromkeys(change.uses, name))
+        for node in (
+            n for s in side.statements for n in ast.walk(s) if isinstance(n, ast.Attribute | ast.Name)
+        ):
+            key = state.key_of(node) if isinstance(node.ctx, ast.Load) else None
+            if key is not None and key in local and node not in renamed and key not in side.changes:
+                if key in flow.binds(side.statements):
+                    continue  # it comes in as the default of a parameter
+                renamed[node] = local[key]
+        lowering.renamed.update(renamed)
+        for out in outs:  # register_buffer("x", value) becomes an assignment of the new name
+            for write in side.changes[out.key].writes if out.key in side.changes else ():
+                if found := state.registered(write):
+                    renamed[write] = f"{names[out.key]} = {lowering.code(found[2], side.force)}"
+        return renamed, prefix, names
+
+    def _body(
+        self, branch: Branch, side: Side, outs: list[Out], names: Mapping[str, str]
+    ) -> tuple[str | None, str]:
+        """The value that the arm returns (None: its lines return), and the lines before."""
+        lowering, statements = self.lowering, side.statements
+        early = any(
+            isinstance(s, ast.If)
+            and is_tensor_test(lowering.facts, s.test, side.force)
+            and any(flow.inside(s, ast.Return))
+            for s in statements
+        )
+        if branch.target == RETURN:
+            last = statements[-1]
+            if early or not isinstance(last, ast.Return) or last.value is None:
+                if any(kind.constant for kind in outs[0].kinds):
+                    raise Refused(
+                        "a constant is returned from inside a nested branch", "Return it at the end."
+                    )
+                return None, lowering.block(statements, side.force, side.header)
+            value = ", ".join(lowering.code(part, side.force) for part in self._chosen(last.value, outs[0]))
+            return value, lowering.block(statements[:-1], side.force, side.header)
+        value = ", ".join(names[out.key] for out in outs)
+        if len(outs) == 1 and statements:
+            node = self._last_value(statements[-1], side, outs[0])
+            if node is not None:
+                return lowering.code(node, side.force), lowering.block(
+                    statements[:-1], side.force, side.header
+                )
+        return value, lowering.block(statements, side.force, side.header)
+
+    def _last_value(self, last: ast.stmt, side: Side, out: Out) -> ast.expr | None:
+        """The value of the arm's last statement, where that is all that the arm makes."""
+        change = side.changes.get(out.key)
+        if change is not None and change.in_place:
+            return None
+        if (
+            isinstance(last, ast.Assign)
+            and len(last.targets) == 1
+            and state.key_of(last.targets[0]) == out.key
+        ):
+            return last.value
+        found = state.registered(last)
+        return found[2] if found and change is not None and last in change.writes else None
+
+    def _chosen(self, value: ast.expr, out: Out) -> list[ast.expr]:
+        """The returned values that differ between the sides; constants stay outside."""
+        if not isinstance(value, ast.Tuple):
+            return [value]
+        return [part for part, kind in zip(value.elts, out.kinds, strict=True) if not kind.constant]
+
+    def _assigned(self, branch: Branch, outs: list[Out], call: str) -> str:
+        if outs[0].key == RETURN:
+            return self._returned(branch, outs[0], call)
+        lowering = self.lowering
+        targets, behind = [], ""
+        for out in outs:
+            if out.change is None or not (out.change.attribute or out.in_place):
+                targets.append(out.key)
+                continue
+            detached = "" if out.needs_grad else ".detach()"
+            value = call if len(outs) == 1 else lowering.unused(f"next_{out.key.rpartition('.')[2]}")
+            targets.append(value)
+            behind += out.assigned(value + detached)
+        if len(outs) == 1 and behind:
+            return edit.wrap_call(behind)
+        return edit.wrap_call(f"{', '.join(targets)} = {call}") + "\n" + behind
+
+    def _returned(self, branch: Branch, out: Out, call: str) -> str:
+        lowering = self.lowering
+        constants = [kind.constant for kind in out.kinds]
+        last = branch.first.statements[-1]
+        if not any(constants) or not (isinstance(last, ast.Return) and isinstance(last.value, ast.Tuple)):
+            return edit.wrap_call(f"return {call}") + "\n"
+        names = [f"result_{i}" for i, constant in enumerate(constants) if not constant]
+        values = iter([call] if len(names) == 1 else [lowering.unused(name) for name in names])
+        parts = [
+            lowering.code(part) if constant else next(values)
+            for part, constant in zip(last.value.elts, constants, strict=True)
+        ]
+        line = "" if len(names) == 1 else edit.wrap_call(f"{', '.join(names)} = {call}") + "\n"
+        return line + edit.wrap_call(f"return {', '.join(parts)}") + "\n"
+
+
+def _without(side: Side, keys: set[str], outs: Sequence[Out]) -> Side:
+    """The side without the assignments that only serve what is computed apart."""
+    live = {out.key for out in outs}
+    kept: list[ast.stmt] = []
+    for statement in reversed(side.statements):
+        bound = flow.binds(statement)
+        simple = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
+        if simple and bound and bound <= keys and not bound & live:
+            continue
+        kept.append(statement)
+        live |= flow.reads(statement)
+    return replace(side, statements=kept[::-1])
+
+
+def _grouped(expression: str) -> str:
+    """A tuple of values in parentheses, as a lambda needs it."""
+    node = ast.parse(f"({expression}\n)", mode="eval").body
+    bare = isinstance(node, ast.Tuple) and len(ast.parse(expression.strip()).body) == 1
+    value = ast.parse(expression.strip(), mode="eval").body if bare else node
+    whole = isinstance(value, ast.Tuple) and value.col_offset == 0 and expression.strip().startswith("(")
+    return f"({expression})" if isinstance(node, ast.Tuple) and not whole else expression
+
+
+def _parsed(body: str) -> ast.FunctionDef:
+    function = ast.parse("def _():\n" + edit.reindent(body, "    ")).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    return function
+
+
+def _returning_directly(body: str) -> str:
+    """``y = value`` and ``return y`` as the last lines become ``return value``."""
+    function = _parsed(body)
+    if len(function.body) < 2:
+        return body
+    assign, last = function.body[-2:]
+    if not (isinstance(last, ast.Return) and isinstance(last.value, ast.Name)):
+        return body
+    name = last.value.id
+    target = assign.targets[0] if isinstance(assign, ast.Assign) and len(assign.targets) == 1 else None
+    if not (isinstance(target, ast.Name) and target.id == name):
+        return body
+    rows = body.splitlines(keepends=True)
+    first, end = assign.lineno - 2, last.lineno - 2
+    if end != (assign.end_lineno or assign.lineno) - 1 or not rows[first].startswith(f"{name} = "):
+        return body
+    rows[first] = "return " + rows[first][len(name) + 3 :]
+    return "".join(rows[:end])
+
+
+def _written_first(statements: Sequence[ast.stmt], change: state.Change) -> bool:
+    """Whether the arm replaces the thing before it reads it, on every path."""
+    for statement in statements:
+        if statement in change.writes:
+            found = state.registered(statement)
+            value = found[2] if found else getattr(statement, "value", None)
+            return value is None or not any(use in set(ast.walk(value)) for use in change.uses)
+        if any(use in set(ast.walk(statement)) for use in change.uses):
+            return False
+    return False
