@@ -164,6 +164,11 @@ def test_recorded_calls_of_several_signatures(pair):
     assert evidence.verified, [c for c in evidence.checks if not c.passed]
 
 
+def test_a_program_without_recorded_calls_is_unverified(pair):
+    evidence, checks = judge(pair, BRANCH, SELECT, inputs="def inputs():\n    return []\n")
+    assert checks["inputs"].passed is None and not evidence.verified
+
+
 def test_nothing_is_left_behind(pair):
     text = "def program(x):\n    SEEN.append(1)\n    y = x * 2\n    return y\n"
     made = pair(HEAD + text + INPUTS, HEAD + text + "\n" + INPUTS)
@@ -184,4 +189,4 @@ def test_inductor_agrees_forward_and_backward_with_dropout(pair):
     before = "def program(x):\n    y = torch.nn.functional.dropout(x * 2, 0.5)\n    return y\n"
     evidence, checks = judge(pair, before, before + "\n", run=("inductor",))
     assert evidence.verified, [c for c in evidence.checks if not c.passed]
-    assert checks["inductor: gradients"].passed
+    assert checks["inductor: gradients"].passed and checks["recount, fullgraph=True"].passed

@@ -73,6 +73,8 @@ def whole(
     streams are as before afterwards; whatever was compiled is forgotten.
     """
     start = time.perf_counter()
+    if not program.calls:
+        return Evidence((Check("inputs", None, "no call of the program was recorded"),))
     try:
         world = world_of(program, original, mended)
     except (SwapError, SyntaxError) as error:
@@ -102,18 +104,19 @@ def _stages(case: _Case, backends: list[str]) -> None:
     runs = _compiled_runs(case)
     expected = _expected(case, runs)
     first = [name for name in backends if name != "inductor"] or ["eager"]
-    left = [*(name for name in first if name in backends), "recount", "fullgraph=True", *backends[-1:]]
     if not _agree(case):
-        _unverified(case, dict.fromkeys(left), "the uncompiled texts differ already")
+        _unverified(case, [*backends, "recount"], "the uncompiled texts differ already")
         return
-    _user_mode(case, runs, expected, first)
-    _fullgraph(case, runs)
-    _forced_arms(case, seen)
-    if "inductor" in backends:
-        if _agree(case):
-            _inductor(case, runs, expected)
-        else:
-            _unverified(case, ["inductor"], "an earlier stage disagrees")
+    clean = _user_mode(case, runs, expected, first)
+    _forced_arms(case, seen, runs)
+    why = engines.inductor_missing() if _agree(case) else "an earlier stage disagrees"
+    both = clean and not why and "inductor" in backends
+    if not both:
+        _fullgraph(case, [run for run in expected if not run.varied])
+    if "inductor" in backends and why:
+        _unverified(case, ["inductor"], why)
+    elif "inductor" in backends:
+        _inductor(case, expected, fullgraph=both)
 
 
 def _agree(case: _Case) -> bool:
@@ -131,8 +134,6 @@ def _unverified(case: _Case, stages: Iterable[str], why: str) -> None:
 def _compiled_runs(case: _Case) -> tuple[Variation, ...]:
     """The recorded calls; with gradients where the user's call has no leaf at all; one other size."""
     calls = recorded(case.program)
-    if not calls:
-        return ()
     runs = list(calls)
     inputs = [t for call in case.program.calls for t in _leaves(call)]
     if torch.is_grad_enabled() and not inputs and not case.world.leaves():
@@ -180,8 +181,8 @@ def _compiled(case: _Case, text: Workspace, backend: Any, *, fullgraph: bool = F
 
 def _user_mode(
     case: _Case, runs: Sequence[Variation], expected: dict[Variation, Twice], names: list[str]
-) -> None:
-    """Recount, and agreement on each of the backends, with one capture."""
+) -> bool:
+    """Recount, and agreement on each of the backends, with one capture; whether no break is left."""
     switch = engines.Switch(names)
     results: dict[str, dict[Variation, Twice]] = {}
     with _compiled(case, case.mended, switch) as target:
@@ -192,32 +193,43 @@ def _user_mode(
         with watch() as again:
             for run in expected:
                 run.run(target, case.world)
-    case.checks.append(_recount("recount, default mode", watching.trace(), switch.graphs))
+    recount = _recount("recount, default mode", watching.trace(), switch.graphs)
+    case.checks.append(recount)
     case.checks.append(_no_recompile(again.trace()))
     for name in names:
         _judge(case, name, expected, results[name])
+    return recount.passed is True
 
 
 def _fullgraph(case: _Case, runs: Sequence[Variation]) -> None:
     switch = engines.Switch(("eager",))
     with _compiled(case, case.mended, switch, fullgraph=True) as target, watch() as watching:
-        errors = [run.run(target, case.world).error for run in runs[: len(case.program.calls)]]
-    trace = watching.trace()
-    broken = next((e for e in errors if e is not None and e.exception and _is_compilers(e.exception)), None)
+        seen = [run.run(target, case.world) for run in runs]
+    _recount_fullgraph(case, watching.trace(), switch, seen)
+
+
+def _recount_fullgraph(
+    case: _Case, trace: Trace, switch: engines.Switch, seen: Iterable[Observation]
+) -> None:
+    """An error of Dynamo before any graph was made is a break too, of a sort that only fullgraph=True
+    reports.
+    """
     name = "recount, fullgraph=True"
-    if broken is not None and not trace.breaks:
-        case.checks.append(Check(name, False, _first_line(broken.message)))
+    errors = [each.error for each in seen if each.error is not None and each.error.exception is not None]
+    refused = [e for e in errors if e.exception and dynamo.is_compiler_error(e.exception)]
+    if refused and not trace.breaks and not switch.graphs:
+        case.checks.append(Check(name, False, _first_line(refused[0].message)))
     else:
         case.checks.append(_recount(name, trace, switch.graphs))
 
 
-def _forced_arms(case: _Case, seen: Before) -> None:
+def _forced_arms(case: _Case, seen: Before, runs: Sequence[Variation]) -> None:
     """All conditions that no input gave both outcomes at once True, then False, in the compiled program."""
     unreached = [number for number in seen.unreached(len(case.known)) if number in seen.found]
     if not unreached or not _agree(case):
         return
     ledger = case.ledger("forced arms")
-    variation = recorded(case.program)[0]
+    variation = next((run for run in runs if run.gradients), runs[0])
     plans = [Run(variation, tuple((number, outcome) for number in unreached)) for outcome in (True, False)]
     paths = {change.path for change in case.mended.changes()}
     with instrumented(case.original, paths, case.known, after=False) as (forcing, _):
@@ -239,15 +251,14 @@ def _forced_arms(case: _Case, seen: Before) -> None:
     case.checks += ledger.checks()
 
 
-def _inductor(case: _Case, runs: Sequence[Variation], expected: dict[Variation, Twice]) -> None:
-    missing = engines.inductor_missing()
-    if missing:
-        case.checks.append(Check("inductor", None, f"not run: {missing}"))
-        return
+def _inductor(case: _Case, expected: dict[Variation, Twice], *, fullgraph: bool) -> None:
+    """With ``fullgraph`` the capture for inductor is the recount under fullgraph=True as well."""
     wanted = {run: twice for run, twice in expected.items() if not run.resized}
     switch = engines.Switch(("inductor",), _inductor_options(case.program))
-    with _compiled(case, case.mended, switch) as target:
+    with _compiled(case, case.mended, switch, fullgraph=fullgraph) as target, watch() as watching:
         results = {run: _twice(target, run, case.world) for run in wanted}
+    if fullgraph:
+        _recount_fullgraph(case, watching.trace(), switch, [first for first, _ in results.values()])
     _judge(case, "inductor", wanted, results)
 
 
@@ -326,10 +337,6 @@ def _where(each: Any) -> str:
         return "unknown place"
     span = each.stack[-1].span
     return f"{real_path(span.file)}:{span.line}"
-
-
-def _is_compilers(error: BaseException) -> bool:
-    return dynamo.is_compiler_error(error)
 
 
 def _first_line(message: str) -> str:
