@@ -1,14 +1,17 @@
 """``if <tensor>:`` and its kin: Python decides on a value that only the running program has.
 
-What happens: the graph ends at the test and a new one starts in the arm that the value picks; inside a loop, a
+What happens: the graph ends at the test and a new one starts in the arm that the value picks; inside a
+loop, a
 ``try`` or a ``with`` the whole frame runs eagerly. (GB0170 data-dependent branching.)
 What else it causes: one more graph for each arm, a wait for the device, and no CUDA graph across it.
 
 Exact: both sides become ``torch.where`` where running both is silent, cheap and harmless to gradients, else
 ``torch.cond`` through the helper ``_cond``, which is a plain branch in eager mode.
-Relaxed: where a parameter or input is used on one side only, its gradient is zero instead of None when the other
+Relaxed: where a parameter or input is used on one side only, its gradient is zero instead of None when the
+other
 side runs; an attribute made on first use is made whichever side runs.
-Declined, with the reason: sides of different type, dtype or shape, names set on one path only, ``break``, loops,
+Declined, with the reason: sides of different type, dtype or shape, names set on one path only, ``break``,
+loops,
 effects and random numbers inside, Python numbers that the program uses as such.
 """
 
@@ -35,7 +38,8 @@ _TESTED = ast.If | ast.IfExp | ast.While | ast.BoolOp | ast.comprehension
 
 
 def recognises(break_: Break, node: ast.AST | None) -> bool:
-    """A data-dependent branch at a test: of an ``if``, ``elif``, ``x if t else y``, ``and``/``or``, ``while``."""
+    """A data-dependent branch at a test: of an ``if``, ``elif``, ``x if t else y``, ``and``/``or``,
+    ``while``."""
     if node is None or "data-dependent branch" not in break_.gb_type.lower():
         return False
     return any(isinstance(part, _TESTED) for part in (node, *tree.parents(node)))

@@ -1,4 +1,5 @@
-"""Do both sides of a branch make the same kind of value? Measured, with the predicate forced to each value."""
+"""Do both sides of a branch make the same kind of value? Measured, with the predicate forced to each
+value."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Agreement:
         return compare(f"`{name}`", *sides)
 
     def of_attribute(self, key: str, first: Side, second: Side) -> Agreed:
-        """An attribute: by the values that the sides assign. (Its old value isn't in the text: trial shows it.)"""
+        """An attribute: by the values that the sides assign. (Its old value isn't in the text: trial shows
+        it.)"""
         found = []
         for side in (first, second):
             change = side.changes.get(key)
@@ -102,7 +104,8 @@ def written_value(statement: ast.stmt, key: str) -> ast.expr | None:
 
 
 def compare(what: str, first: Sequence[Fact], second: Sequence[Fact]) -> Agreed:
-    """Raises Refused where the values differ in kind. No facts on a side: nothing is known, trial will tell."""
+    """Raises Refused where the values differ in kind. No facts on a side: nothing is known, trial will
+    tell."""
     if not first or not second:
         known = [fact for fact in (*first, *second) if fact.is_tensor]
         return Agreed(

@@ -1,16 +1,17 @@
 """A branch on a tensor becomes ``torch.where`` or ``torch.cond``; see `choice` for which.
 
-The whole nest is lowered at once: an outer tensor branch takes the inner ones, its ``elif``s and, where an arm
+The whole nest is lowered at once: an outer tensor branch takes the inner ones, its ``elif``s and, where an
+arm
 returns early, the rest of the function with it, because nothing that breaks the graph may stay inside an arm.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from onegraph.lowering import flow, helper, state, wording
+from onegraph.lowering import flow, helper, state
 from onegraph.lowering.agreement import Agreement
 from onegraph.lowering.choice import Choice
 from onegraph.lowering.conditional import Conditional
@@ -28,7 +29,8 @@ KIND = "branch_on_tensor"
 
 
 def lower_branch(request: Request) -> Iterator[Candidate | Declined]:
-    """Candidates for the tensor test at ``request.site.span``, best first: select where it is safe, then branch."""
+    """Candidates for the tensor test at ``request.site.span``, best first: select where it is safe, then
+    branch."""
     seen: set[str] = set()
     try:
         place = find(request)
@@ -78,7 +80,7 @@ class Lowering:
         self.selection = Selection(self)
         self.conditional = Conditional(self)
 
-    # --- the whole ------------------------------------------------------------------------------------------------
+    # --- the whole ----------------------------------------------------------------------------------------
 
     def candidate(self) -> Candidate:
         """The candidate text. Raises Refused."""
@@ -130,10 +132,11 @@ class Lowering:
             text = edit.replace_lines(text, line, line, wrapped)
         return text
 
-    # --- statements -----------------------------------------------------------------------------------------------
+    # --- statements ---------------------------------------------------------------------------------------
 
     def if_and_rest(self, node: ast.If, force: Force) -> tuple[str, ast.stmt]:
-        """The code that replaces an ``if`` (lines at indentation zero), and the last statement that it replaces."""
+        """The code that replaces an ``if`` (lines at indentation zero), and the last statement that it
+        replaces."""
         then, orelse = list(node.body), list(node.orelse)
         returning = [bool(list(flow.inside(arm, ast.Return))) for arm in (then, orelse)]
         if not any(returning):
@@ -143,7 +146,7 @@ class Lowering:
             if returns and not flow.always_leaves(arm):
                 raise Refused(
                     f"the arm at line {arm[0].lineno} returns on some of its paths only",
-                    "Give each path of the arm its own return, or assign the result and return behind the branch.",
+                    "Give each path of the arm its own return, or return once, behind the branch.",
                 )
         last: ast.stmt = node
         if not all(returning):
@@ -202,7 +205,8 @@ class Lowering:
         self.selects, self.taken, self.uses_cond = mark[2], mark[3], mark[4]
 
     def _written(self, branch: Branch, lines: str) -> str:
-        """The lines under the comments of the branch; comments that moved with their statements stay with them."""
+        """The lines under the comments of the branch; comments that moved with their statements stay with
+        them."""
         return "".join(f"{comment}\n" for comment in branch.comments if comment not in lines) + lines
 
     def selected(self, node: ast.If, force: Force) -> tuple[Branch, Selected] | None:
@@ -266,7 +270,7 @@ class Lowering:
     def _refuse_mixed(self, key: str, branch: Branch) -> None:
         """A tensor changed in place and a name bound anew can't both be written back."""
         for side in (branch.first, branch.second):
-            plain = [n for n in flow.inside(side.statements, ast.Assign, ast.AnnAssign, ast.For, ast.With)]
+            plain = list(flow.inside(side.statements, ast.Assign, ast.AnnAssign, ast.For, ast.With))
             targets = {
                 n.id
                 for s in plain
@@ -318,13 +322,14 @@ class Lowering:
         if names and self.choice.gradients:
             listed = ", ".join(f"`{name}`" for name in names)
             self.notes.append(
-                f"{listed}: used on one side only, so the gradient is zero instead of None when the other side runs"
+                f"{listed}: used on one side only; when the other side runs, the gradient is zero, not None"
             )
 
     def _hoist_memos(
         self, then: list[ast.stmt], orelse: list[ast.stmt]
     ) -> tuple[str, list[ast.stmt], list[ast.stmt]]:
-        """``if not hasattr(self, "k"): self.k = ...`` moves in front of the branch: it is made on both paths."""
+        """``if not hasattr(self, "k"): self.k = ...`` moves in front of the branch: it is made on both
+        paths."""
         hoisted = ""
         kept: list[list[ast.stmt]] = []
         for arm in (then, orelse):
@@ -338,7 +343,7 @@ class Lowering:
                 self.notes.append(f"`{key}` is made on the first call, whichever side runs")
         return hoisted, kept[0], kept[1]
 
-    # --- expressions ------------------------------------------------------------------------------------------------
+    # --- expressions --------------------------------------------------------------------------------------
 
     def expression(self, node: ast.expr, force: Force) -> str:
         """The code that replaces an ``x if t else y`` or a ``t and u`` as a value. Raises Refused."""
@@ -425,7 +430,8 @@ class Lowering:
 
 
 def _registering(key: str, sides: Sequence[Side]) -> str | None:
-    """``self.register_buffer("x", \\0, persistent=False)``, where every side that writes ``self.x`` does it so last."""
+    """``self.register_buffer("x", \\0, persistent=False)``, where every side that writes ``self.x`` does
+    it so last."""
     forms = set()
     for side in sides:
         if (change := side.changes.get(key)) and change.writes:

@@ -2,10 +2,14 @@
 
 ``torch.where`` runs both sides, so it takes a side only when running it for nothing is
 
-- *silent*: no effect, no random number, nothing that can raise (an index, an integer division, a call of unknown code);
-- *cheap*: elementwise ops, views and small reductions, at most ``CHEAP`` of them, no module and no matrix product;
-- *harmless to gradients*: the side that was not taken gets a zero gradient, and zero times Inf or NaN is NaN. So
-  each op on a differentiable value must have a backward that selects, adds, negates or scales by a Python number.
+- *silent*: no effect, no random number, nothing that can raise (an index, an integer division, a call of
+unknown code);
+- *cheap*: elementwise ops, views and small reductions, at most ``MOST`` of them, no module and no matrix
+product;
+- *harmless to gradients*: the side that was not taken gets a zero gradient, and zero times Inf or NaN is
+NaN. So
+  each op on a differentiable value must have a backward that selects, adds, negates or scales by a Python
+  number.
   ``x.log()``, ``x * w`` or ``x.tanh()`` are not of that kind (``tanh(nan)`` has a NaN derivative).
 
 A side that fails only the last rule can be fed with ones where it is not taken (the "double where"), if every
@@ -18,46 +22,25 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from onegraph.lowering import ops
 from onegraph.rewrite.request import Fact, Facts
 
-CHEAP = 12  # tensor ops on one side
+MOST = 12  # tensor ops on one side
 
-# The backward passes the gradient on, masks it by selection, or drops it; the forward can't raise on a shape that ran.
-_ADDITIVE = frozenset(
-    "clamp clip clamp_min clamp_max relu to float half bfloat16 double type_as long int bool short view reshape "
-    "unsqueeze squeeze permute transpose t mT contiguous clone detach expand expand_as flatten zeros_like ones_like "
-    "full_like zeros ones full tensor as_tensor where maximum minimum isnan isinf isfinite logical_not logical_and "
-    "logical_or logical_xor eq ne lt le gt ge round floor ceil trunc sum neg masked_fill nan_to_num any all arange "
-    "argmax argmin numel dim size new_zeros new_ones new_full view_as chunk split unbind".split()
-)
-# Elementwise; the backward multiplies by something that can be Inf or NaN.
-_UNARY_AT_ONE = frozenset(
-    "log log2 log10 log1p sqrt rsqrt reciprocal exp expm1 exp2 tanh sigmoid sin cos erf abs square sign softplus gelu "
-    "silu".split()
-)
-_ELEMENTWISE = _UNARY_AT_ONE | frozenset(
-    "max min amax amin pow mul div true_divide add sub mean std var norm cumsum softmax log_softmax logsumexp atan atan2 hypot lerp addcmul "
-    "addcdiv fmod remainder asin acos tan sinh cosh elu selu leaky_relu hardtanh mish logit softsign prod cumprod".split()
-)
-_PYTHON_CALLS = frozenset("finfo iinfo float int len abs min max round bool isinstance hasattr str".split())
 _NUMBERS = frozenset({"int", "float", "bool", "builtins.int", "builtins.float", "builtins.bool"})
-_PLAIN_CALLS = frozenset({"isinstance", "hasattr", "len", "callable", "is_grad_enabled", "is_floating_point"})
-_RANDOM = frozenset(
-    "rand randn randint rand_like randn_like randint_like randperm bernoulli multinomial normal dropout dropout1d "
-    "dropout2d dropout3d alpha_dropout feature_alpha_dropout normal_ uniform_ exponential_ random_ bernoulli_ rrelu "
-    "gumbel_softmax poisson".split()
-)
 
 
 def plain(node: ast.expr) -> bool:
-    """Whether evaluating the Python expression early changes nothing: it has no effect and can't fail on types."""
+    """Whether evaluating the Python expression early changes nothing: it has no effect and can't fail on
+    types."""
     return all(
         isinstance(
             n,
-            ast.Name | ast.Attribute | ast.Constant | ast.Compare | ast.BoolOp | ast.UnaryOp | ast.expr_context
+            ast.Name | ast.Attribute | ast.Constant | ast.Compare | ast.BoolOp | ast.UnaryOp |
+            ast.expr_context
             | ast.cmpop | ast.boolop | ast.unaryop | ast.Tuple,
         )
-        or (isinstance(n, ast.Call) and called(n) in _PLAIN_CALLS and not n.keywords)
+        or (isinstance(n, ast.Call) and called(n) in ops.PLAIN and not n.keywords)
         for n in ast.walk(node)
     )  # fmt: skip
 
@@ -70,8 +53,9 @@ def called(node: ast.Call) -> str:
 
 
 def unsafe_to_evaluate(node: ast.expr) -> str | None:
-    """Why a tensor condition may not be evaluated where the program would have skipped it; None when it may."""
-    known = _ADDITIVE | _ELEMENTWISE | _PYTHON_CALLS
+    """Why a tensor condition may not be evaluated where the program would have skipped it; None when it
+    may."""
+    known = ops.ADDITIVE | ops.CHEAP | ops.PYTHON
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and (
             called(part) not in known or called(part) in {"int", "float", "bool"}
@@ -93,14 +77,15 @@ def draws_random(statements: Iterable[ast.stmt], facts: Facts) -> ast.Call | Non
     for node in (n for s in statements for n in ast.walk(s)):
         if isinstance(node, ast.Call):
             types = {fact.type for fact in facts.values(node.func)[0]}
-            if called(node) in _RANDOM or any(".dropout." in name for name in types):
+            if called(node) in ops.RANDOM or any(".dropout." in name for name in types):
                 return node
     return None
 
 
 @dataclass(frozen=True)
 class Hazard:
-    """Why ``torch.where`` must not evaluate a side. ``only_gradient``: ones in place of its input would cure it."""
+    """Why ``torch.where`` must not evaluate a side. ``only_gradient``: ones in place of its input would
+    cure it."""
 
     why: str
     only_gradient: bool = False
@@ -117,8 +102,8 @@ class Choice:
         found = self._find(node, force, ones)
         if found is not None:
             return found
-        ops = sum(isinstance(n, ast.Call | ast.BinOp | ast.Compare | ast.UnaryOp) for n in ast.walk(node))
-        return Hazard(f"{ops} operations run for nothing") if ops > CHEAP else None
+        count = sum(isinstance(n, ast.Call | ast.BinOp | ast.Compare | ast.UnaryOp) for n in ast.walk(node))
+        return Hazard(f"{count} operations run for nothing") if count > MOST else None
 
     def differentiable_names(self, node: ast.expr, force: object) -> frozenset[str]:
         """Plain names in the expression through which a gradient can flow."""
@@ -200,29 +185,29 @@ class Choice:
         name, code = called(node), ast.unparse(node.func)
         arguments = [*node.args, *(k.value for k in node.keywords)]
         method = isinstance(node.func, ast.Attribute)
-        if name in _RANDOM:
+        if name in ops.RANDOM:
             return Hazard(f"`{code}` draws random numbers")
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
         if receiver is not None and not self._is_namespace(receiver):
             if not self._tensor(receiver, force):
                 return Hazard(f"`{code}` is a call of unknown code")
             arguments.insert(0, receiver)
-        elif not method and name not in _PYTHON_CALLS:
+        elif not method and name not in ops.PYTHON:
             return Hazard(f"`{code}` is a call of unknown code")
         if inner := self._first(arguments, force, ones):
             return inner
         if name.endswith("_") and not name.endswith("__"):
             return Hazard(f"`{code}` changes a tensor in place")
-        if name in _PYTHON_CALLS and not self._tensor(node, force):
+        if name in ops.PYTHON and not self._tensor(node, force):
             risky = name in {"int", "float", "bool"} and any(self._tensor(a, force) for a in arguments)
             return Hazard(f"`{code}` reads a tensor's value") if risky else None
-        if name in _ADDITIVE:
+        if name in ops.ADDITIVE:
             return None
-        if name not in _ELEMENTWISE:
+        if name not in ops.CHEAP:
             return Hazard(f"`{code}` is not an elementwise operation")
         if not self._differentiable(node, force):
             return None
-        if name in _UNARY_AT_ONE and all(
+        if name in ops.UNARY_AT_ONE and all(
             (isinstance(a, ast.Name) and a.id in ones) or _literal(a) for a in arguments
         ):
             return None
@@ -252,7 +237,7 @@ class Choice:
             return self._finite(node.left, force, ones) and self._finite(node.right, force, ones)
         if isinstance(node, ast.UnaryOp):
             return self._finite(node.operand, force, ones)
-        if isinstance(node, ast.Call) and called(node) in _UNARY_AT_ONE:
+        if isinstance(node, ast.Call) and called(node) in ops.UNARY_AT_ONE:
             receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
             inputs = (
                 [*node.args] if receiver is None or self._is_namespace(receiver) else [receiver, *node.args]
@@ -278,7 +263,8 @@ class Choice:
         )
 
     def _differentiable(self, node: ast.expr, force: object) -> bool:
-        """Whether a gradient can flow through the value. A tensor that needs none here may need one elsewhere."""
+        """Whether a gradient can flow through the value. A tensor that needs none here may need one
+        elsewhere."""
         if not self.gradients:
             return False
         found = self._measured(node, force)

@@ -23,7 +23,8 @@ LAMBDA = 60  # characters; a longer arm gets a name
 
 @dataclass(frozen=True)
 class Arm:
-    """``name`` is what to pass to ``_cond``: a name or a lambda. ``reads`` are the names that it takes from outside."""
+    """``name`` is what to pass to ``_cond``: a name or a lambda. ``reads`` are the names that it takes
+    from outside."""
 
     name: str
     definition: str
@@ -47,12 +48,14 @@ class Conditional:
         return self._apart(branch, apart, joined)
 
     def _unknown(self, branch: Branch, out: Out) -> bool:
-        """A buffer of which nothing was measured, such as ``self.count`` in ``self.count += 1``: it may count."""
+        """A buffer of which nothing was measured, such as ``self.count`` in ``self.count += 1``: it may
+        count."""
         unknown = out.in_place and not any(kind.known for kind in out.kinds)
         return unknown and isinstance(self.lowering.selection.of(branch, [out]), Selected)
 
     def _apart(self, branch: Branch, apart: list[Out], joined: list[Out]) -> str:
-        """Numbers, counters and flags are selected beside the branch: torch.cond can't differentiate next to them."""
+        """Numbers, counters and flags are selected beside the branch: torch.cond can't differentiate next
+        to them."""
         lowering = self.lowering
         names = ", ".join(f"`{out.key}`" for out in apart)
         if branch.test.python:
@@ -95,19 +98,20 @@ class Conditional:
         return setup + definitions + self._assigned(branch, outs, call), used | flow.reads(ast.parse(setup))
 
     def refuse_random(self, branch: Branch) -> None:
-        """The backward of torch.cond runs the arm again, with other random numbers (2.13): wrong gradients."""
+        """The backward of torch.cond runs the arm again, with other random numbers (2.13): wrong
+        gradients."""
         if not self.lowering.choice.gradients:
             return
         for side in (branch.first, branch.second):
             found = draws_random(side.statements, self.lowering.facts)
             if found is not None:
                 raise Refused(
-                    f"`{ast.unparse(found.func)}` draws random numbers inside a tensor branch, and torch.cond draws "
-                    "others for the gradient",
+                    f"`{ast.unparse(found.func)}` draws random numbers inside a tensor branch, and "
+                    "torch.cond draws others for the gradient",
                     "Draw them in front of the branch.",
                 )
 
-    # --- the arms ---------------------------------------------------------------------------------------------
+    # --- the arms -----------------------------------------------------------------------------------------
 
     def _sides(self, branch: Branch, outs: list[Out]) -> list[tuple[Side, str]]:
         word = wording.conditions(branch.test.leaves)
@@ -117,7 +121,8 @@ class Conditional:
     def _locals(self, branch: Branch, outs: list[Out]) -> tuple[dict[str, str], dict[str, str]]:
         """What the arms read under another name, and the lines that bind those names in front of the branch.
 
-        Attributes, because Dynamo loses later writes of a module's buffers when a buffer is first read inside an arm
+        Attributes, because Dynamo loses later writes of a module's buffers when a buffer is first read
+        inside an arm
         (2.13); tensors that share storage, because torch.cond takes no two of them.
         """
         lowering = self.lowering

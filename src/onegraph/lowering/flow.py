@@ -62,7 +62,8 @@ def _loads(node: ast.AST, hidden: frozenset[str]) -> Iterator[ast.Name]:
 
 
 def binds(node: ast.AST | Iterable[ast.AST]) -> frozenset[str]:
-    """Local names that the code may bind in its own scope (walrus included; not inside functions it defines)."""
+    """Local names that the code may bind in its own scope (walrus included; not inside functions it
+    defines)."""
     found: set[str] = set()
     for part in _parts(node):
         _binds(part, found)
@@ -91,7 +92,8 @@ def _binds(node: ast.AST, found: set[str], target: bool = False) -> None:
 
 
 def captured(function: ast.AST) -> frozenset[str]:
-    """Names of a function's scope that functions inside it read: they are looked up when those run, at any time."""
+    """Names of a function's scope that functions inside it read: they are looked up when those run, at any
+    time."""
     inner = [n for n in ast.walk(function) if isinstance(n, _SCOPES) and n is not function]
     declared = {n for d in ast.walk(function) if isinstance(d, ast.Global | ast.Nonlocal) for n in d.names}
     return reads(inner) | declared
@@ -106,7 +108,8 @@ def needed_first(block: Block) -> frozenset[str]:
 class Liveness:
     """Backward liveness over structured statements.
 
-    ``exits`` holds what is live where ``break``/``continue`` lead to; an exception may leave from anywhere, so a
+    ``exits`` holds what is live where ``break``/``continue`` lead to; an exception may leave from
+    anywhere, so a
     handler's needs are live in the whole ``try`` body.
     """
 

@@ -8,11 +8,11 @@ from onegraph.rewrite import text as edit
 
 _BODY = '''\
 def {name}(pred, when_true, when_false):
-    """``when_true() if pred else when_false()``. While compiling, a tensor ``pred`` keeps both in one graph."""
+    """``when_true() if pred else when_false()``; while compiling, a tensor keeps both in one graph."""
     if not (isinstance(pred, {torch}.Tensor) and {torch}.compiler.is_compiling()):
         return when_true() if pred else when_false()
 
-    def copied(arm):  # an arm of torch.cond may return neither what it was given nor one tensor twice
+    def copied(arm):  # torch.cond: an arm returns neither what it was given, nor one tensor twice
         value = arm()
         return value.clone() if isinstance(value, {torch}.Tensor) else tuple([v.clone() for v in value])
 
@@ -20,7 +20,7 @@ def {name}(pred, when_true, when_false):
     value = {torch}.cond(pred, lambda: copied(when_true), lambda: copied(when_false))
     if isinstance(value, {torch}.Tensor):
         return value
-    # Times one: nor may one gradient arrive for two outputs.
+    # Times one, because the gradients of two outputs may not be one tensor either.
     return tuple([v * 1 if v.is_floating_point() else v for v in value])
 '''
 
@@ -31,7 +31,8 @@ def definition(name: str = "_cond", torch: str = "torch") -> str:
 
 
 def helper_name(text: str) -> str:
-    """The name under which ``_cond`` is, or will be, in the file: another one where the user has a ``_cond``."""
+    """The name under which ``_cond`` is, or will be, in the file: another one where the user has a
+    ``_cond``."""
     tree = edit.parse(text)
     torch = torch_name(text)
     for number in range(1, 100):
@@ -49,7 +50,8 @@ def torch_name(text: str) -> str:
 
 
 def complete(text: str, *, cond: str | None) -> str:
-    """The text with what generated code needs: the import of torch, and the helper under the name ``cond``."""
+    """The text with what generated code needs: the import of torch, and the helper under the name
+    ``cond``."""
     text, torch = edit.ensure_torch_import(text)
     if cond is None or _is_ours(edit.parse(text), cond, torch):
         return text

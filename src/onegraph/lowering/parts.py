@@ -35,7 +35,8 @@ class Agreed:
 
 @dataclass
 class Out:
-    """One thing that a branch makes: a name, an attribute, a tensor changed in place, or the returned value."""
+    """One thing that a branch makes: a name, an attribute, a tensor changed in place, or the returned
+    value."""
 
     key: str
     change: Change | None = None
@@ -53,7 +54,8 @@ class Out:
 
     @property
     def discrete(self) -> bool:
-        """A tensor of integers or bools: torch.cond can't differentiate when it is returned next to others."""
+        """A tensor of integers or bools: torch.cond can't differentiate when it is returned next to
+        others."""
         return any(kind.discrete for kind in self.kinds)
 
     @property

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
-from onegraph.lowering import flow
-from onegraph.lowering.choice import _ELEMENTWISE, called
+from onegraph.lowering import flow, ops
+from onegraph.lowering.choice import called
 from onegraph.lowering.parts import Out
 from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
@@ -18,9 +19,6 @@ from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Fact, Facts, Request
 
 FunctionDef = ast.FunctionDef | ast.AsyncFunctionDef
-_CREATE = frozenset(
-    "clone zeros ones full empty rand randn zeros_like ones_like full_like empty_like arange cat stack".split()
-)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -80,7 +78,7 @@ def _outermost(
     path: Sequence[ast.expr | ast.stmt], site: ast.If | ast.IfExp | ast.BoolOp, facts: Facts
 ) -> ast.If | ast.IfExp | ast.BoolOp:
     """Inside the arm of another tensor branch, that one is lowered, and the site with it."""
-    for node, below in zip(path, path[1:], strict=False):
+    for node, below in pairwise(path):
         if node is site:
             break
         tested = isinstance(node, ast.If | ast.IfExp) and below is not node.test
@@ -129,9 +127,10 @@ class Place:
 
     @cached_property
     def gradients(self) -> bool:
-        """Whether a gradient may flow: False under ``no_grad`` or ``inference_mode`` written around the branch."""
+        """Whether a gradient may flow: False under ``no_grad`` or ``inference_mode`` written around the
+        branch."""
         off = ("no_grad", "inference_mode")
-        marks = [d for d in getattr(self.function, "decorator_list", [])]
+        marks = list(getattr(self.function, "decorator_list", []))
         for node in self.around(self.root):
             if isinstance(node, ast.With):
                 marks += [item.context_expr for item in node.items]
@@ -159,7 +158,8 @@ class Place:
         return edit.segment(self.text, node).startswith("elif")
 
     def rest(self, node: ast.If) -> list[ast.stmt]:
-        """The statements from behind the branch to the end of the function. Raises Refused in a loop or such."""
+        """The statements from behind the branch to the end of the function. Raises Refused in a loop or
+        such."""
         block = self.block_of(node)
         rest = block[next(i for i, s in enumerate(block) if s is node) + 1 :]
         if flow.always_leaves(rest) and not self._in_loop(node):
@@ -222,9 +222,7 @@ class Place:
                     return False
             elif isinstance(
                 parent, ast.Assign | ast.Starred | ast.List | ast.Dict | ast.keyword | ast.NamedExpr
-            ):
-                return False
-            elif isinstance(parent, ast.Call) and isinstance(self.parents[parent], ast.Expr):
+            ) or (isinstance(parent, ast.Call) and isinstance(self.parents[parent], ast.Expr)):
                 return False
         locals_ = sorted(
             flow.binds(getattr(self.function, "body", []))
@@ -264,14 +262,15 @@ class Place:
                 continue
             values = facts.values(node)[0]
             is_called = isinstance(parent, ast.Call) and parent.func is node
-            if any(_may_need_grad(f, isinstance(node, ast.Attribute)) for f in values):
-                found[key] = None
-            elif is_called and any(not _is_code(f.type) for f in values):
+            if any(_may_need_grad(f, isinstance(node, ast.Attribute)) for f in values) or (
+                is_called and any(not _is_code(f.type) for f in values)
+            ):
                 found[key] = None
         return found
 
     def attributes_read(self, statements: Sequence[ast.stmt], outs: Sequence[Out], facts: Facts) -> list[str]:
-        """Tensor attributes that the arms read, where the object's attributes are also written; see `branch`."""
+        """Tensor attributes that the arms read, where the object's attributes are also written; see
+        `branch`."""
         wanted = [out.key for out in outs if out.attribute]
         if not wanted and not self._class_writes_attributes():
             return []
@@ -288,7 +287,8 @@ class Place:
         return wanted
 
     def sharing_storage(self, statements: Sequence[ast.stmt], node: ast.AST, facts: Facts) -> list[str]:
-        """Names and attributes read in the arms whose tensors share storage with another one that comes before."""
+        """Names and attributes read in the arms whose tensors share storage with another one that comes
+        before."""
         statement = next(n for n in self.around(node) if isinstance(n, ast.stmt))
         names = sorted(flow.reads(statements))
         seen: dict[str, list[int]] = {
@@ -321,7 +321,8 @@ class Place:
         )
 
     def number_misused(self, name: str, node: ast.AST, number: str, facts: Facts) -> ast.AST | None:
-        """A later use of a Python number that a 0-dim tensor in its place would change; None when there is none."""
+        """A later use of a Python number that a 0-dim tensor in its place would change; None when there is
+        none."""
         inside = {id(n) for n in ast.walk(node)}
         end = edit.position(node)[2]
         looped = self._in_loop(node)
@@ -386,4 +387,4 @@ def _makes_new(value: ast.expr) -> bool:
     """Whether the expression makes a new tensor, by its text."""
     if isinstance(value, ast.BinOp | ast.UnaryOp | ast.Compare):
         return True
-    return isinstance(value, ast.Call) and called(value) in (_ELEMENTWISE | _CREATE)
+    return isinstance(value, ast.Call) and called(value) in (ops.CHEAP | ops.CREATE)

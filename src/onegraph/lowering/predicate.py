@@ -6,30 +6,21 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from onegraph.lowering import choice
+from onegraph.lowering import choice, ops
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.source import Source, operand
 from onegraph.rewrite.request import Fact, Facts
 
 Force = Mapping[ast.expr, bool]
 
-# torch functions that return no tensor
-_NOT_TENSORS = frozenset(
-    "is_tensor equal allclose is_grad_enabled is_floating_point is_complex is_nonzero numel finfo iinfo device "
-    "is_autocast_enabled is_inference_mode_enabled get_default_dtype Size Generator is_storage".split()
-)
-# methods that only tensors (and arrays) have
-_TENSOR_METHODS = frozenset(
-    "any all sum mean max min amax amin std var norm abs isnan isinf isfinite prod median argmax argmin eq ne lt le gt "
-    "ge logical_not logical_and logical_or bool detach".split()
-)
-
 
 @dataclass(frozen=True)
 class Test:
-    """``python op tensor``: ``python`` are the operands that Python decides, in front of the tensor condition.
+    """``python op tensor``: ``python`` are the operands that Python decides, in front of the tensor
+    condition.
 
-    ``when_true`` and ``when_false`` are forced outcomes of tensor conditions that lead to the one side or the other.
+    ``when_true`` and ``when_false`` are forced outcomes of tensor conditions that lead to the one side or
+    the other.
     """
 
     python: tuple[str, ...]
@@ -92,7 +83,8 @@ def is_tensor_test(facts: Facts, test: ast.expr, force: Force) -> bool:
 
 
 def operands(facts: Facts, test: ast.BoolOp, force: Force) -> list[tuple[ast.expr, bool]]:
-    """The operands of ``and``/``or``, and whether each is a tensor. The later ones are measured with the earlier
+    """The operands of ``and``/``or``, and whether each is a tensor. The later ones are measured with the
+    earlier
     ones forced to let them be evaluated."""
     going_on = isinstance(test.op, ast.And)
     found = []
@@ -149,7 +141,7 @@ class Tests:
         for value in values[1:]:
             if why := choice.unsafe_to_evaluate(value):
                 raise Refused(
-                    f"`{self.source.code(value)}` is only evaluated when the condition before it allows it ({why})",
+                    f"`{self.source.code(value)}` is evaluated only if the condition before it says so ({why})",
                     "Nest two ifs, or compute the condition before the branch.",
                 )
         if all(part.fact.dtype == "torch.bool" for part in parts) and all(part.proven for part in parts):
@@ -266,16 +258,11 @@ def _proven(node: ast.expr, names: frozenset[str], torch: str) -> bool:
         return _proven(node.value, names, torch)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if isinstance(node.func.value, ast.Name) and node.func.value.id == torch:
-            return node.func.attr not in _NOT_TENSORS and not node.func.attr[:1].isupper()
-        return node.func.attr in _TENSOR_METHODS or (
-            _proven(node.func.value, names, torch) and node.func.attr in _SAME_KIND
+            return node.func.attr not in ops.NO_TENSOR and not node.func.attr[:1].isupper()
+        return node.func.attr in ops.TENSOR_METHODS or (
+            _proven(node.func.value, names, torch) and node.func.attr in ops.SAME_KIND
         )
     return False
-
-
-_SAME_KIND = frozenset(
-    "to float double half long int clone reshape view squeeze flatten type_as cpu cuda".split()
-)
 
 
 def _proven_names(function: ast.AST, torch: str) -> frozenset[str]:

@@ -53,7 +53,8 @@ class Selection:
         self.lowering = lowering
 
     def hazard(self, node: ast.expr, force: Force) -> Hazard | None:
-        """Why the expression can't be evaluated for nothing; tensor branches inside it are judged by their parts."""
+        """Why the expression can't be evaluated for nothing; tensor branches inside it are judged by their
+        parts."""
         if isinstance(node, ast.IfExp) and is_tensor_test(self.lowering.facts, node.test, force):
             test = self.lowering.tests.split(node.test, force)
             if test.python:

@@ -25,7 +25,8 @@ class Source:
         return edit.parse(self.text)
 
     def code(self, node: ast.expr, replaced: Replacements | None = None) -> str:
-        """The expression on one line (where it holds no comment and no multi-line string), fit to stand alone."""
+        """The expression on one line (where it holds no comment and no multi-line string), fit to stand
+        alone."""
         start, end = self._range([node])
         code = self._replace(start, end, replaced or {})
         if "\n" in code or "\r" in code:
@@ -49,7 +50,8 @@ class Source:
     ) -> str:
         """Whole lines of consecutive statements at indentation zero, with the comments between them.
 
-        ``above`` is the line of the header of the block: comments between it and the first statement come along.
+        ``above`` is the line of the header of the block: comments between it and the first statement come
+        along.
         """
         if not statements:
             return ""

@@ -1,4 +1,5 @@
-"""What an arm changes besides names: attributes, buffers and tensors in place; and what it must not contain."""
+"""What an arm changes besides names: attributes, buffers and tensors in place; and what it must not
+contain."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from onegraph.lowering.refused import Refused
 from onegraph.rewrite.request import Facts
 
 _EFFECTS = {"print": "print", "warn": "a warning", "warn_once": "a warning", "warning_once": "a warning"}
-_LOGS = frozenset("debug info warning error exception critical log".split())
+_LOGS = frozenset({"debug", "info", "warning", "error", "exception", "critical", "log"})
 _NOT_IN_PLACE = frozenset({"requires_grad_", "retain_grad", "register_hook"})
 
 
@@ -19,7 +20,8 @@ _NOT_IN_PLACE = frozenset({"requires_grad_", "retain_grad", "register_hook"})
 class Change:
     """An attribute or tensor that an arm changes; ``key`` is its source (``self.inv``, ``x``).
 
-    ``writes`` are the statements that replace it whole (attribute assignment, register_buffer); ``in_place`` tells
+    ``writes`` are the statements that replace it whole (attribute assignment, register_buffer);
+    ``in_place`` tells
     that its storage is written. ``uses`` are all nodes in the arm that mean it.
     """
 

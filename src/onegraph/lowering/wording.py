@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from onegraph.lowering.choice import called
 
 _DONE = {
-    "clamp": "clamped", "clip": "clamped", "nan_to_num": "finite", "detach": "detached", "masked_fill": "masked",
-    "softmax": "normalized", "normalize": "normalized", "layer_norm": "normalized", "round": "rounded",
+    "clamp": "clamped", "clip": "clamped", "nan_to_num": "finite", "detach": "detached",
+    "masked_fill": "masked", "softmax": "normalized", "normalize": "normalized", "layer_norm": "normalized", "round": "rounded",
     "zeros_like": "zeroed", "zeros": "zeroed", "relu": "rectified", "mul": "scaled", "neg": "negated",
 }  # fmt: skip
 _SIGNS = {
