@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,22 @@ def repairs(request): yield from ()
 )
 def test_causes_fall_into_families(gb_type: str, family: str) -> None:
     assert families.of(gb_type).name == family
+
+
+@pytest.mark.parametrize(
+    ("context", "family", "words"),
+    [
+        ("module: time, qualname: perf_counter, skip reason: ...", "clock", "time of the capture"),
+        ("module: random, qualname: Random.shuffle, skip reason: ...", "rng", "random number generator"),
+        ("module: torch.random, qualname: manual_seed, skip reason: ...", "rng", "random number generator"),
+        ("module: zlib, qualname: crc32, skip reason: ...", "opaque_call", "`zlib.crc32`"),
+        ("", "opaque_call", "can't look into"),
+    ],
+)
+def test_a_call_is_judged_by_the_name_of_the_function(context: str, family: str, words: str) -> None:
+    break_ = replace(_break("Attempted to call function marked as skipped"), context=context)
+    assert families.of_break(break_).name == family
+    assert words in families.reason(break_)
 
 
 def test_every_family_says_what_happens_and_what_to_do() -> None:

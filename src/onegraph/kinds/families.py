@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from onegraph.model import Break
+
 
 @dataclass(frozen=True, slots=True)
 class Family:
@@ -116,7 +118,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "rng",
-        r"random|rng|torch\.generator method|uniform_|manual_seed",
+        r"random|rng|torch\.generator method|uniform_|_seed\b",
         "The state of a random number generator is read or set in the middle of the graph.",
         "Seed outside the compiled function; draw numbers with torch.rand and its family.",
     ),
@@ -199,6 +201,18 @@ FAMILIES: tuple[Family, ...] = (
         "Do it at module level, before the compiled function runs.",
     ),
     Family(
+        "clock",
+        r"\btime\.(time|perf_counter|monotonic|process_time|thread_time)|datetime",
+        "The time is read while the graph is captured, so that it would be the time of the capture.",
+        "Measure outside the compiled function.",
+    ),
+    Family(
+        "python_sort",
+        r"sort with|tensor comparison op|symbolic_ordering|ordering_symbolic",
+        "Python compares values that don't exist while the graph is captured.",
+        "Sort and compare with torch.sort, torch.minimum and torch.maximum.",
+    ),
+    Family(
         "exception",
         r"exception|raise\b|typeerror|except_handler|__traceback__|tb_lasti|runtimeerror",
         "The program raises an exception while the graph is captured.",
@@ -256,6 +270,31 @@ FAMILIES: tuple[Family, ...] = (
 def of(gb_type: str) -> Family:
     """The family of a cause, by Dynamo's name of it. There is always one."""
     return next(family for family in FAMILIES if re.search(family.pattern, gb_type, re.IGNORECASE))
+
+
+def of_break(break_: Break) -> Family:
+    """The family of a break; a call of an opaque function is judged by its name, too."""
+    family = of(break_.gb_type)
+    name = callee(break_)
+    if family.name not in ("opaque_call", "scalar_out_of_tensor") or not name:
+        return family
+    by_name = of(name)
+    return by_name if by_name.name in ("clock", "rng", "logging", "distributed") else family
+
+
+def reason(break_: Break) -> str:
+    """One sentence on what happens at a break, with the name of an opaque function."""
+    family, name = of_break(break_), callee(break_)
+    return f"{family.meaning[:-1]}: `{name}`." if family.name == "opaque_call" and name else family.meaning
+
+
+def callee(break_: Break) -> str:
+    """The function whose call broke the graph, "time.perf_counter"; "" where Dynamo doesn't say."""
+    skipped = re.search(r"module: ([\w.]+), qualname: ([\w.]+)", break_.context)
+    if skipped:
+        return f"{skipped[1]}.{skipped[2]}"
+    target = re.search(r"target: <(?:built-in )?(?:function|method) ([\w.]+)", break_.context)
+    return f"torch.{target[1]}" if target else ""
 
 
 def named(name: str) -> Family:

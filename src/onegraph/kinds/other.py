@@ -34,7 +34,7 @@ def program(x):
 def inputs():
     return [(torch.ones(3),)]
 """,
-        "A function is called that Dynamo can't look into",
+        "on its skip list): `zlib.crc32`",
     ),
 )
 
@@ -45,10 +45,12 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
 
 def reason(break_: Break) -> str:
     """One sentence on what happens at a break."""
-    return families.of(break_.gb_type).meaning
+    return families.reason(break_)
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
     breaks = request.site.breaks
-    family = families.of(breaks[0].gb_type if breaks else "")
-    yield Declined(NAME, family.meaning, family.next_step)
+    if not breaks:
+        yield Declined(NAME, request.site.reason, families.named("python_feature").next_step)
+        return
+    yield Declined(NAME, families.reason(breaks[0]), families.of_break(breaks[0]).next_step)
