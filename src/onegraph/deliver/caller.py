@@ -83,7 +83,7 @@ def _exact(program: Compiled, target: FunctionType) -> Callable[..., Any]:
 
 
 def _parameters(code: CodeType) -> tuple[list[str], list[str], str, str]:
-    """Names of positional and keyword-only parameters, of ``*args`` and ``**kwargs`` ("" where there is none)."""
+    """Names of positional and keyword-only parameters, of ``*args`` and ``**kwargs`` ("" without)."""
     rest: Iterator[str] = iter(code.co_varnames)
     positional = [next(rest) for _ in range(code.co_argcount)]
     keyword = [next(rest) for _ in range(code.co_kwonlyargcount)]
