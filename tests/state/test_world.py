@@ -261,3 +261,16 @@ def test_snapshots_that_live_together_share_one_copy():
     module = torch.nn.Linear(8, 8)
     with preserved(program(module)) as outer, preserved(program(module)) as inner:
         assert {id(s.saved) for s in outer._storages} == {id(s.saved) for s in inner._storages}
+
+
+def test_marks_that_the_compiler_leaves_on_tensors_are_no_change():
+    table: dict[str, torch.Tensor] = {"weight": torch.ones(2)}
+
+    def f(x):
+        table["weight"]._dynamo_static_input_type = "guarded"  # as torch.compile does with parameters
+        return x * table["weight"]
+
+    world = World(program(f, torch.ones(2)))
+    world.snapshot()
+    f(torch.ones(2))
+    assert world.changes() == {}

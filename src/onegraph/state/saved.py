@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import torch
 
-from onegraph.torch_private.tensors import has_plain_storage, storage_key
+from onegraph.torch_private.tensors import has_plain_storage, is_compiler_mark, storage_key
 
 MISSING: Any = object()
 
@@ -46,7 +46,7 @@ class SavedContainer:
         before, after = dict(self.items), dict(now)
         for key in before.keys() | after.keys():
             value = after.get(key, MISSING)
-            if not _unchanged(value, before.get(key, MISSING)):
+            if not is_compiler_mark(key) and not _unchanged(value, before.get(key, MISSING)):
                 yield f"{self.path}.{key}" if isinstance(key, str) else f"{self.path}[{key!r}]", value
 
     def restore(self) -> None:

@@ -30,3 +30,8 @@ def storage_key(tensor: torch.Tensor) -> int:
     """Equal for two living tensors exactly when they share a storage."""
     with torch._C.DisableTorchFunctionSubclass():
         return int(tensor.untyped_storage()._cdata)
+
+
+def is_compiler_mark(name: object) -> bool:
+    """Is this attribute one that Dynamo leaves on tensors and modules? It says nothing about the program."""
+    return isinstance(name, str) and name.startswith("_dynamo_")
