@@ -106,7 +106,7 @@ class Calls:
         ):
             self._torch_call(node, func, name, values)
             return None
-        use = _USE_OF.get(name)
+        use = None if ast.unparse(func).startswith("math.") else _USE_OF.get(name)
         if use is not None:
             raise NotAlike(node, use)
         raise NotAlike(node, f"is passed to `{ast.unparse(func)}`")

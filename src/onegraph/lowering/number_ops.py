@@ -174,11 +174,27 @@ class Operators:
         self, node: ast.AST, sign: str, operand: ast.expr, carried: Carried, other: tuple[ast.expr, Number]
     ) -> None:
         """``n`` as ``(n or 1.0 / 0)``: Python's own error where n is zero, n otherwise."""
+        if self._from_a_tensor(other[0]):
+            raise NotAlike(node, "is divided by a number out of another tensor: Python raises on zero")
         one = "1" if max(carried.number, other[1]) < Number.MIXED else "1.0"
         divisor = other[0]
         closed = isinstance(divisor, ast.BoolOp | ast.IfExp | ast.Lambda | ast.NamedExpr)
         before, after = ("((", ")") if closed and not self.inserts.in_parentheses(divisor) else ("(", "")
         self.inserts.around(node, divisor, before, f"{after} or {one} {sign} 0)", operand=True)
+
+    def _from_a_tensor(self, node: ast.expr) -> bool:
+        """Whether a plain number is taken out of a tensor, by itself or where its name is assigned."""
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        assigned = [
+            part.value
+            for part in ast.walk(self.function)
+            if isinstance(part, ast.Assign) and names & set(_targets(part))
+        ]
+        return any(
+            isinstance(part, ast.Attribute) and part.attr in ("item", "tolist")
+            for value in (node, *assigned)
+            for part in ast.walk(value)
+        )
 
     def unary(self, node: ast.UnaryOp, carried: Carried | None) -> Carried | None:
         self.inserts.clear(node)
@@ -372,6 +388,10 @@ class Operators:
         if not carried.certain:
             raise NotAlike(node, Bound.PATHS)
         self.inserts.suffix(owner, node, suffix, operand=operand)
+
+
+def _targets(node: ast.Assign) -> list[str]:
+    return [part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)]
 
 
 def bound_in(function: ast.AST) -> set[str]:
