@@ -246,6 +246,17 @@ def test_sizes_may_be_dynamic(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "".join(f"torch.Size([{n}]) {n}\n" for n in (4, 5, 7))
 
 
+def test_any_module_and_variable_name_will_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = _program('größe = x * 2\nprint(f"{größe=} {größe}")\nreturn größe')
+    moved = move(load(tmp_path, text), "print", (X,)).text
+    capsys.readouterr()
+    module = load(tmp_path, moved, "0 my-module.é").module
+    module.f(X)
+    eager = capsys.readouterr().out
+    _compiled(module.f)(X)
+    assert eager == capsys.readouterr().out != ""
+
+
 def test_modules_of_one_name_each_keep_their_op(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     moved = move(load(tmp_path, _program('print("one", x.sum())\nreturn x + 1')), "print", (X,)).text
     first = load(tmp_path, moved, "same").module
@@ -259,14 +270,25 @@ def test_modules_of_one_name_each_keep_their_op(tmp_path: Path, capsys: pytest.C
 
 
 def test_inductor_keeps_every_call_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    body = "for i in range(2):\n    x = x * 2\n    print(i, x.sum().item())\nreturn x.sin()"
-    moved = move(load(tmp_path, _program(body)), "print", (X,)).text
-    capsys.readouterr()
-    argument = X.clone().requires_grad_()
-    result = _compiled(load(tmp_path, moved).module.f, "inductor")(argument)
-    result.sum().backward()
-    assert capsys.readouterr().out == "0 12.0\n1 24.0\n"
-    torch.testing.assert_close(argument.grad, 4 * torch.cos(4 * X))
+    body = """
+        scale = x.max()
+        print("scale", scale.item())
+        x = x * scale
+        print("done")
+        return x.sin() * x
+    """
+    text = move(load(tmp_path, _program(body)), 'print("scale"', (X,)).text
+    text = move(load(tmp_path, text), 'print("done"', (X,)).text
+    original, mended = load(tmp_path, _program(body)).module.f, load(tmp_path, text).module.f
+    results = []
+    for function in (original, _compiled(mended, "inductor")):
+        argument = X.clone().requires_grad_()
+        capsys.readouterr()
+        result = function(argument)
+        result.sum().backward()
+        results.append((result, argument.grad, capsys.readouterr().out))
+    assert results[0][2] == results[1][2] == "scale 3.0\ndone\n"
+    torch.testing.assert_close(results[0][:2], results[1][:2])
 
 
 # --- what does not move --------------------------------------------------------------------------

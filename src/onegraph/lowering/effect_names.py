@@ -83,7 +83,8 @@ def of_effect(verb: str, texts: list[str], function: str) -> str:
             words.pop()
         if words:
             return f"_{verb}_{'_'.join(words)}"
-    return f"_{verb}_in_{function.strip('_<>') or 'module'}"
+    plain = re.sub(r"\W", "", function, flags=re.ASCII).strip("_")  # names of ops are ASCII
+    return f"_{verb}_in_{plain or 'function'}"
 
 
 def of_value(node: ast.expr, local: Container[str]) -> str:
@@ -91,7 +92,7 @@ def of_value(node: ast.expr, local: Container[str]) -> str:
 
     ``local`` are the names of variables; what other names lead to is a module (``torch.isnan``).
     """
-    words = re.sub(r"_+", "_", re.sub(r"\W", "_", _words(node, local) or "")).strip("_")
+    words = re.sub(r"_+", "_", re.sub(r"\W", "_", _words(node, local) or "", flags=re.ASCII)).strip("_")
     unfit = not words.isidentifier() or keyword.iskeyword(words) or hasattr(builtins, words)
     if unfit or len(words) > LONGEST:
         return "flag" if isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp) else "value"

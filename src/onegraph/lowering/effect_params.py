@@ -363,7 +363,8 @@ class _Splitter:
         key = ast.dump(node)
         known = self.by_dump.get(key)
         if known is None or not self._repeatable(node):
-            name = node.id if isinstance(node, ast.Name) else self._new_name(node)
+            plain = isinstance(node, ast.Name) and node.id.isascii()  # as the schema of an op needs it
+            name = node.id if plain and isinstance(node, ast.Name) else self._new_name(node)
             known = Parameter(name, kind, text_.segment(self.request.text, node))
             self.by_dump[key] = known
             self.split.parameters.append(known)

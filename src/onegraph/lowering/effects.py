@@ -23,19 +23,31 @@ HELPER = "_ordered_op"
 _HELPER_TEXT = '''\
 def {helper}(effect):
     """Run a host effect in program order: a plain call in eager mode, one op inside a compiled graph."""
+    import re
+
     from torch._library.effects import EffectType
 
-    namespace, name = __name__.replace(".", "_"), effect.__name__
+    namespace, name = "host_" + re.sub(r"\\W", "_", __name__, flags=re.ASCII), effect.__name__
     while hasattr(getattr({torch}.ops, namespace), name):  # the module was loaded before
         name += "_"
+    schema = {torch}.library.infer_schema(effect, mutates_args=())
+    bare = "Tensor" not in schema  # Inductor frees buffers too early around an op without tensors
+    if bare:
+        schema = schema.replace("(", "(Tensor _place_, ", 1).replace(", )", ")")
     op = {torch}.library.custom_op(
-        f"{{namespace}}::{{name}}", effect, mutates_args=(), tags=({torch}.Tag.cudagraph_unsafe,)
+        f"{{namespace}}::{{name}}",
+        lambda *args: effect(*args[bare:]),
+        mutates_args=(),
+        schema=schema,
+        tags=({torch}.Tag.cudagraph_unsafe,),
     )
     op.register_fake(lambda *args: None)
     op.register_effect(EffectType.ORDERED)  # or the compiler drops it: nothing uses its result
 
     def call(*args):
-        return op(*args) if {torch}.compiler.is_compiling() else effect(*args)
+        if not {torch}.compiler.is_compiling():
+            return effect(*args)
+        return op({torch}.empty(0), *args) if bare else op(*args)
 
     return call
 '''
