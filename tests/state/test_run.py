@@ -156,6 +156,16 @@ def test_log_records_that_a_logger_drops_are_not_heard():
     assert see(f).logs == ()
 
 
+def test_a_generator_is_consumed():
+    def f(items):
+        for item in items:
+            print(item)
+            yield item * 2
+
+    seen = see(f, [1, 2])
+    assert seen.output == [2, 4] and seen.stdout == "1\n2\n"
+
+
 def test_exceptions_are_results_with_what_happened_before():
     def f(items):
         items.append(1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 import torch
 
@@ -37,11 +35,12 @@ def program(x):
 QUICK = ("eager", "aot_eager")
 
 
-def judge(pair, before, after, predicates=(), inputs=INPUTS, level=Level.RELAXED, run=QUICK, **options):
-    made = pair(HEAD + before + inputs, HEAD + after + inputs)
-    program = dataclasses.replace(made.program, options=options)
+def judge(
+    pair, before, after, predicates=(), inputs=INPUTS, level=Level.RELAXED, run=QUICK, function="program"
+):
+    made = pair(HEAD + before + inputs, HEAD + after + inputs, [function])
     predicates = [Predicate("program", *texts) for texts in predicates]
-    evidence = whole(program, made.original, made.mended, predicates, level=level, backends=run)
+    evidence = whole(made.program, made.original, made.mended, predicates, level=level, backends=run)
     return evidence, {check.name: check for check in evidence.checks}
 
 
@@ -56,6 +55,23 @@ def test_a_right_rewrite_is_verified(pair):
     assert checks["recount, fullgraph=True"].passed and checks["recount, second call"].passed
     assert {"eager: gradients", "aot_eager: gradients"} <= set(checks)
     assert evidence.inputs > 10
+
+
+def test_marks_that_the_compiler_leaves_on_a_module_are_no_change_of_state(pair):
+    module = """
+class Program(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones(3))
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.linear(x * self.scale)
+
+program = Program()
+"""
+    evidence, checks = judge(pair, module, module + "\n", function="Program.forward")
+    assert evidence.verified and "alike" not in checks["eager: state"].detail
 
 
 def test_a_break_that_is_left_fails_the_recount_with_its_place(pair):

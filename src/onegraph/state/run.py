@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import sys
 import zlib
@@ -72,6 +73,8 @@ def _run(
         with torch.enable_grad() if grad else torch.no_grad():
             try:
                 output = target(*call.args, **call.kwargs)
+                if inspect.isgenerator(output):
+                    output = list(output)  # what it does, it does while it is consumed
             except (Exception, SystemExit) as raised:  # noqa: BLE001 (the target's own exception is a result)
                 error = describe(raised)
         after = random_state()

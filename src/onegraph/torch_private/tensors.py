@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
+_MARKS = ("_dynamo_", "_torchdynamo", "_compiled_call_impl", "_is_torch_compile")
+
 
 def inner_tensors(tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors that a traceable wrapper subclass is made of, with their attribute names."""
@@ -34,4 +36,4 @@ def storage_key(tensor: torch.Tensor) -> int:
 
 def is_compiler_mark(name: object) -> bool:
     """Is this attribute one that Dynamo leaves on tensors and modules? It says nothing about the program."""
-    return isinstance(name, str) and name.startswith("_dynamo_")
+    return isinstance(name, str) and name.startswith(_MARKS)
