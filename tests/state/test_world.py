@@ -8,6 +8,7 @@ import random
 import types
 from dataclasses import dataclass
 
+import click
 import numpy
 import pytest
 import torch
@@ -274,3 +275,17 @@ def test_marks_that_the_compiler_leaves_on_tensors_are_no_change():
     world.snapshot()
     f(torch.ones(2))
     assert world.changes() == {}
+
+
+def test_a_library_that_is_merely_called_keeps_its_own_books():
+    def f(x):
+        click.calls = getattr(click, "calls", 0) + 1  # a dependency that counts its calls
+        return x
+
+    world = World(program(f, torch.ones(2)))
+    world.snapshot()
+    try:
+        f(torch.ones(2))
+        assert world.changes() == {}
+    finally:
+        del click.calls

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+import sysconfig
+from pathlib import Path
 from typing import Any
 
 # These keep their own books (caches, registries, compiled code); a run must not be undone there.
@@ -19,3 +22,17 @@ def is_user_module(name: Any) -> bool:
     if root == "__main__":
         return True
     return root not in _MACHINERY and root not in sys.stdlib_module_names
+
+
+def root_of(name: Any) -> str:
+    """The top-level package of a module's name."""
+    return name.partition(".")[0] if isinstance(name, str) else ""
+
+
+@functools.lru_cache(1024)
+def is_installed(root: str) -> bool:
+    """Whether a top-level package stands in site-packages, so that it is a dependency."""
+    module = sys.modules.get(root)
+    places = [*getattr(module, "__path__", ()), getattr(module, "__file__", None) or ""]
+    installed = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
+    return any(folder in Path(place).parents for place in places if place for folder in installed)

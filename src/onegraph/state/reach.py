@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from onegraph.model import Program
-from onegraph.state.owner import is_user_module
+from onegraph.state.owner import is_installed, is_user_module, root_of
 from onegraph.torch_private.tensors import inner_tensors
 
 _LruCache = type(functools.lru_cache(lambda: None))
@@ -62,6 +62,7 @@ class Reach:
         self._seen: dict[int, Any] = {}  # also keeps the objects alive, so that an id is never used twice
         self._present: set[tuple[int, str]] = set()  # bindings that held a value
         self._names: set[str] = set()
+        self._homes: set[str] = set()  # top-level packages that the program itself comes from
         self._namespaces: dict[
             str, list[tuple[dict[str, Any] | type, str]]
         ] = {}  # name -> where it may be bound
@@ -96,7 +97,17 @@ class Reach:
         self._bound |= other._bound
         self._seen |= other._seen
 
+    def _holds_state(self, module: Any) -> bool:
+        """Are globals and class attributes of this module state of the program?
+
+        Those of the user's files and of the library that the program's own modules and functions come from.
+        Another installed library that is merely called (a progress bar, a tokenizer) keeps its own books.
+        """
+        root = root_of(module)
+        return is_user_module(module) and (root in self._homes or not is_installed(root))
+
     def _walk(self, program: Program) -> None:
+        self._homes |= _homes(program.target)
         self._push(program.target, _root_name(program.target))
         for call in program.calls:
             for value in (*call.args, *call.kwargs.values()):
@@ -206,7 +217,7 @@ class Reach:
 
     def _class(self, value: type, path: str) -> None:
         for kind in value.__mro__:
-            if not is_user_module(kind.__module__) or (id(kind), "") in self._bound:
+            if not self._holds_state(kind.__module__) or (id(kind), "") in self._bound:
                 continue
             self._bound.add((id(kind), ""))
             self._seen[id(kind)] = kind
@@ -214,7 +225,7 @@ class Reach:
                 self._offer(kind, name, f"{kind.__qualname__}.{name}", always=_is_special(name))
 
     def _python_module(self, value: types.ModuleType, path: str) -> None:
-        if is_user_module(value.__name__):
+        if self._holds_state(value.__name__):
             for name in tuple(vars(value)):
                 self._offer(vars(value), name, f"{value.__name__}.{name}")
 
@@ -225,7 +236,7 @@ class Reach:
         for default in (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()):
             self._push(default, f"{path}()")
         self._attributes(value, path)
-        if not is_user_module(value.__globals__.get("__name__")):
+        if not self._holds_state(value.__globals__.get("__name__")):
             return
         owner = str(value.__globals__.get("__name__"))
         for name in sorted(_mentioned(code)):
@@ -306,6 +317,14 @@ _VISITORS: tuple[tuple[type | tuple[type, ...], _Visitor], ...] = (
     (type, Reach._class),
     (types.ModuleType, Reach._python_module),
 )
+
+
+def _homes(target: Any) -> set[str]:
+    """Top-level packages of the target: of every module in it, or of the function."""
+    owner = getattr(target, "__self__", target)
+    parts = tuple(owner.modules()) if isinstance(owner, torch.nn.Module) else (owner, inspect.unwrap(target))
+    own = {root_of(getattr(part, "__module__", None)) for part in parts}
+    return own | {root_of(kind.__module__) for part in parts for kind in type(part).__mro__}
 
 
 def _root_name(target: Any) -> str:
