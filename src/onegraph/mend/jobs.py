@@ -162,7 +162,6 @@ class Bench:
         try:
             for change in after.changes():
                 pair(change, "current")
-                pair(change, "user")
             return self._trial(self._program, before, after, candidate.predicates, candidate.level)
         except (SwapError, SyntaxError) as error:
             return Evidence((Check("trial", False, str(error)),))

@@ -251,13 +251,15 @@ class _Loop:
 
     def _covered_by(self, author: Job) -> list[Job]:
         """Jobs whose lines the author rewrote."""
-        return [step.job for step in self.steps if step.covered and self._coverer(step.job) is author]
+        covered = [(step.job, self._coverer(step.job)) for step in self.steps if step.covered]
+        return [job for job, other in covered if other is not None and other.job is author]
 
-    def _coverer(self, job: Job) -> Job | None:
+    def _coverer(self, job: Job) -> Step | None:
+        """The step whose candidate rewrote the job's lines."""
         for step in self.steps:
             blame = step.blames.get(job.span.file)
             if blame is not None and blame.located(job.span) is None:
-                return step.job
+                return step
         return None
 
     # --- guilt ----------------------------------------------------------------------------------------------
@@ -347,10 +349,12 @@ class _Loop:
                 found.notes,
                 evidence=step.evidence,
             )
-        if step.covered:
-            job = self._coverer(step.job)
-            line = job.site.span.line if job is not None else site.span.line
-            return Repair(site, Status.APPLIED, kind, None, f"mended together with line {line}", "")
+        if step.covered and (other := self._coverer(step.job)) is not None:
+            assert other.candidate is not None
+            title = f"mended together with line {other.job.site.span.line}"
+            return Repair(
+                site, Status.APPLIED, kind, other.candidate.level, title, "", evidence=other.evidence
+            )
         tried = [*step.job.reasons, *step.failures]
         if tried:
             next_step = step.declined.next_step if step.declined is not None else ""

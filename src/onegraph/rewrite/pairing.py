@@ -107,19 +107,16 @@ def _by_place(pairs: Iterable[CodePair]) -> dict[tuple[str, int], tuple[CodePair
 
 def _code_pairs(change: FileChange, lines: Lines, tree: ast.Module) -> tuple[CodePair, ...]:
     """Compiles the tree (and changes it on the way: lines of the user, dead references)."""
-    starts: dict[str, list[int]] = defaultdict(list)
-    for name, node in text.functions(tree):
-        starts[name].append(text.first_line(node))
     if lines == "user":
         _use_lines_of(tree, change)
     filename = _filename(change, lines)
     old = source.original_code(change.original, change.path)
     module = compile(tree, filename, "exec", dont_inherit=True)
-    pairs = tuple(_matched(old, module, change, starts))
+    pairs = tuple(_matched(old, module, change, tree))
     missing = {new: lost for o, new in pairs if (lost := set(o.co_freevars) - set(new.co_freevars))}
     if missing:
         module = compile(_with_references(tree, module, missing), filename, "exec", dont_inherit=True)
-        pairs = tuple(_matched(old, module, change, starts))
+        pairs = tuple(_matched(old, module, change, tree))
     return tuple(_fitting(pairs, change))
 
 
@@ -137,22 +134,28 @@ def _by_name(codes: Iterable[CodeType]) -> dict[str, list[CodeType]]:
     return found
 
 
-def _matched(
-    old: CodeType, new: CodeType, change: FileChange, starts: Mapping[str, list[int]]
-) -> Iterator[CodePair]:
-    """By qualified name; functions of one name by order, or by unchanged line when their number changed.
-
-    ``starts`` are the first lines of the functions of each name in the mended text.
-    """
+def _matched(old: CodeType, new: CodeType, change: FileChange, tree: ast.Module) -> Iterator[CodePair]:
+    """By qualified name; functions of one name by order, or by unchanged line when their number changed."""
     before, after = _by_name(source.code_objects(old)), _by_name(source.code_objects(new))
     for name, codes in before.items():
         others = after.get(name, [])
         if len(codes) == len(others):
             yield from zip(codes, others, strict=True)
-        elif len(others) == len(starts.get(name, ())):
-            places = user_lines(change.original, change.mended)
-            exact = {places[at][0]: o for at, o in zip(starts[name], others, strict=True) if places[at][1]}
-            yield from ((code, exact[code.co_firstlineno]) for code in codes if code.co_firstlineno in exact)
+        elif others:
+            yield from _by_line(name, codes, others, change, tree)
+
+
+def _by_line(
+    name: str, codes: list[CodeType], others: list[CodeType], change: FileChange, tree: ast.Module
+) -> Iterator[CodePair]:
+    # A tree that has the user's lines no longer tells where a function stands in the mended text.
+    tree = tree if others[0].co_filename == virtual_path(change.path) else text.parse(change.mended)
+    starts = sorted(text.first_line(node) for named, node in text.functions(tree) if named == name)
+    if len(starts) != len(others):  # comprehensions, or a tree from which statements were dropped
+        return
+    places = user_lines(change.original, change.mended)
+    kept = {places[at][0]: other for at, other in zip(starts, others, strict=True) if places[at][1]}
+    yield from ((code, kept[code.co_firstlineno]) for code in codes if code.co_firstlineno in kept)
 
 
 def _fitting(pairs: Iterable[CodePair], change: FileChange) -> Iterator[CodePair]:

@@ -161,8 +161,8 @@ def _take_back(inner: Mapping[int, CodePair], counts: list[int]) -> None:
     """Closures that were made while the swap was active get the loaded code too. Whether there are any, the
     reference counts of their code tell.
     """
-    if _counts(inner) == counts:
-        return
+    if _counts(inner) == counts and getattr(sys, "_is_gil_enabled", lambda: True)():
+        return  # without the GIL the counts of code objects tell nothing
     for function in _all_functions():
         if id(function.__code__) in inner:
             function.__code__ = inner[id(function.__code__)][0]
