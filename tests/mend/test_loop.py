@@ -175,6 +175,28 @@ def test_a_candidate_that_brings_a_break_of_another_kind_gives_way(load: Load) -
     assert repair.title == "select" and not result.after.sites
 
 
+def test_a_candidate_that_leads_into_a_function_that_breaks_gives_way(load: Load) -> None:
+    m = load("""
+        import torch
+
+
+        def loud(x):
+            return x + len(sorted(x.tolist(), key=lambda v: str(v) * 2)) * 0
+
+
+        def f(x):
+            return x + 1 if x.sum() > 0 else x - 1
+        """)
+
+    def kind(request: Request) -> Iterator[Candidate]:
+        yield where(request, "torch.where({test}, loud({a}), {b})", "by way of loud")
+        yield where(request, GOOD)
+
+    result = fix(m, toy(branch=kind))
+    assert [repair.title for repair in result.repairs if repair.status is Status.APPLIED] == ["select"]
+    assert result.evidence.verified and not result.after.sites
+
+
 def test_when_every_candidate_fails_the_site_stays_and_says_how_each_failed(load: Load) -> None:
     def kind(request: Request) -> Iterator[Candidate]:
         yield where(request, "torch.where({test}, {b}, {a})", "swapped arms")

@@ -91,11 +91,13 @@ class _Loop:
     jobs: list[Job] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     made: int = 0  # jobs so far
+    first: int = 0  # of them, those known before anything was mended
     seen: dict[str, Findings] = field(default_factory=dict)  # mode -> findings in the current workspace
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> FixResult:
         self._take(self.before.sites)
+        self.first = self.made
         evidence = Evidence()
         for _ in range(MAX_ROUNDS):
             self._build()
@@ -163,8 +165,14 @@ class _Loop:
             step = self._step_of(known)
             if step is not None and step.candidate is not None:
                 return self._reject(known, f"the graph still breaks there: {site.reason}")
-            return self._ask_again(step)
+            return self._ask_again(step) or self._brought(site, known)
         return self._in_rewritten_lines(site, span)
+
+    def _brought(self, site: Site, job: Job) -> bool:
+        """A break without a repair that nobody knew at first, reached through a line that a repair wrote: the
+        repair leads there."""
+        author = self._author(site, site.span) if job.number >= self.first else None
+        return author is not None and self._reject(author, f"it leads to a new break: {site.reason}")
 
     def _in_rewritten_lines(self, site: Site, span: Span) -> bool:
         author = self._author(site, span)
