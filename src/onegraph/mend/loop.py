@@ -339,9 +339,15 @@ class _Loop:
         )
 
     def _in_order(self) -> list[Step]:
-        return sorted(
-            self.steps, key=lambda s: (s.job.site.span.file, s.job.site.span.line, s.job.site.span.column)
-        )
+        """The steps to report, by place. What only a given up candidate had brought is no longer there."""
+        left = {span for found in self.seen.values() for site in found.sites for span in self._spans(site)}
+        steps = [s for s in self.steps if s.job.number < self.first or s.candidate or s.job.span in left]
+        return sorted(steps, key=lambda s: _place(s.job.site.span))
+
+    def _spans(self, site: Site) -> tuple[Span, Span | None]:
+        """Where a site stands in the current text, and in the user's."""
+        span = replace(site.span, file=real_path(site.span.file))
+        return span, self._origin(span)
 
     def _repair(self, step: Step) -> Repair:
         site, kind = step.job.site, step.job.site.kind
@@ -394,3 +400,7 @@ def _shown(site: Site) -> Site:
 
 def _words(evidence: Evidence, names: set[str]) -> str:
     return next(f"{check.name}: {check.detail}" for check in evidence.checks if check.name in names)
+
+
+def _place(span: Span) -> tuple[str, int, int]:
+    return span.file, span.line, span.column
