@@ -341,7 +341,11 @@ class _Loop:
     def _in_order(self) -> list[Step]:
         """The steps to report, by place. What only a given up candidate had brought is no longer there."""
         left = {span for found in self.seen.values() for site in found.sites for span in self._spans(site)}
-        steps = [s for s in self.steps if s.job.number < self.first or s.candidate or s.job.span in left]
+        steps = [
+            s
+            for s in self.steps
+            if s.job.number < self.first or s.candidate or s.covered or s.job.span in left
+        ]
         return sorted(steps, key=lambda s: _place(s.job.site.span))
 
     def _spans(self, site: Site) -> tuple[Span, Span | None]:

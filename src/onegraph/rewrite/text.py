@@ -143,12 +143,6 @@ def _holds(node: ast.AST, start: tuple[int, int], end: tuple[int, int]) -> bool:
     return first <= start and end <= (end_line, end_column)
 
 
-def same_node(tree: ast.AST, node: ast.AST) -> ast.AST | None:
-    """The node of another tree of the same text that has the same type and place."""
-    found = [other for other in path_at(tree, span_of(node)) if type(other) is type(node)]
-    return next((other for other in reversed(found) if position(other) == position(node)), None)
-
-
 @lru_cache(maxsize=32)
 def functions(tree: ast.Module) -> tuple[tuple[str, Function], ...]:
     """Every function and lambda with its qualified name, in source order."""
@@ -412,22 +406,6 @@ def ensure_torch_import(text: str) -> tuple[str, str]:
     taken = "torch" in {name for s in toplevel(tree) for name in bound_names(s)}
     name = unused_name(tree, "_torch") if taken else "torch"
     return _insert_import(text, "import torch" if name == "torch" else f"import torch as {name}"), name
-
-
-def ensure_import(text: str, module: str) -> tuple[str, str]:
-    """The text with ``import module`` at top level, and the expression that names the module there."""
-    tree = parse(text)
-    if module == "torch":
-        return ensure_torch_import(text)
-    for statement in toplevel(tree):
-        if isinstance(statement, ast.Import):
-            for alias in statement.names:
-                if alias.name == module:
-                    return text, alias.asname or module
-    root = module.partition(".")[0]
-    taken = root in {name for s in toplevel(tree) for name in bound_names(s)}
-    name = unused_name(tree, "_" + module.replace(".", "_")) if taken else module
-    return _insert_import(text, f"import {module}" if name == module else f"import {module} as {name}"), name
 
 
 def _insert_import(text: str, line: str) -> str:
