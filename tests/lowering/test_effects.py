@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from onegraph.lowering.effect_params import CannotMove
+from onegraph.lowering.refused import Refused
 from onegraph.torch_private import dynamo
 
 from .effect_programs import load, move, without_helper
@@ -307,7 +307,7 @@ def test_inductor_keeps_every_call_in_order(tmp_path: Path, capsys: pytest.Captu
 )
 def test_what_an_op_cannot_do_is_declined_with_a_reason(tmp_path: Path, body: str, reason: str) -> None:
     start = "if x.any" if "n = 1" in body else "print"
-    with pytest.raises(CannotMove) as caught:
+    with pytest.raises(Refused) as caught:
         move(load(tmp_path, _program(body)), start, (X,))
     assert reason in caught.value.reason
     assert caught.value.next_step

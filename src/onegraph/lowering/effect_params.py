@@ -19,18 +19,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from onegraph.lowering import effect_names, effect_objects
+from onegraph.lowering import effect_names, effect_objects, effect_temps
+from onegraph.lowering.effect_facts import expressions, measured
 from onegraph.lowering.effect_scope import (
     COMPREHENSIONS,
     Scope,
     free_names,
     inner_names,
-    loads,
     scope_of,
     stores,
 )
 from onegraph.lowering.effect_shapes import is_level_check
 from onegraph.lowering.effect_tensors import METADATA_CALLS, Tensors
+from onegraph.lowering.refused import Refused
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import UNDEFINED, Fact, Request
 
@@ -65,15 +66,7 @@ PLAIN = {
     "torch.device": "torch.device",
     "torch.Size": "list[int]",
 }
-
-
-class CannotMove(Exception):
-    """Why a statement can't become an op, and what the user can do."""
-
-    def __init__(self, reason: str, next_step: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.next_step = next_step
+_TEXTS = ast.JoinedStr | ast.FormattedValue | ast.Starred
 
 
 class When(Enum):
@@ -135,7 +128,7 @@ def split(
     """Divide a statement ``moved``: the statement ``at`` itself, or one made of parts of it.
 
     ``tests`` are the conditions that lead to its effects: forced where no input gets there. ``force``:
-    outcomes of conditions around the statement, forced from the start. Raises CannotMove.
+    outcomes of conditions around the statement, forced from the start. Raises Refused.
     """
     return _Splitter(request, tree, at, moved, tests, force).run()
 
@@ -153,12 +146,13 @@ class _Splitter:
         self.request = request
         self.tree = tree
         self.statement = statement
-        self.force = dict(force) or None
         self.scope: Scope = scope_of(tree, at)
         self.temps = frozenset(stores(statement))
         local = sorted((free_names(statement) & self.scope.names) - self.temps)
-        self.locals = request.facts.names(at, local, force=self.force) if local else {}
-        self.values = self._measure(tests)
+        self.locals = request.facts.names(at, local, force=force or None) if local else {}
+        whole = [n for n in expressions(statement) if not isinstance(n, _TEXTS | ast.BoolOp)]
+        asked = [n for n in whole if self._local(n)]
+        self.values = measured(request, asked, tests, force)
         self.tensors = Tensors(self.facts)
         self.taken = set((free_names(statement) | self.temps) - self.scope.names) | self.temps
         self.taken |= {n for n in local if annotation(self.locals.get(n, ()))}
@@ -167,32 +161,11 @@ class _Splitter:
         self.replaced: dict[int, str] = {}
 
     def run(self) -> Split:
-        self._check_temps()
+        effect_temps.check(self.statement, self.temps, self.scope)
         self._statement(self.statement, When.EAGER)
         return self.split
 
     # --- facts ----------------------------------------------------------------------------------------
-
-    def _measure(self, tests: Mapping[ast.expr, bool]) -> dict[ast.expr, tuple[Fact, ...]]:
-        nodes = [
-            node
-            for node in expressions(self.statement)
-            if self._local(node)
-            and not isinstance(node, ast.JoinedStr | ast.FormattedValue | ast.Starred | ast.BoolOp)
-        ]
-        if not nodes:
-            return {}
-        found = dict(zip(nodes, self.request.facts.values(*nodes, force=self.force), strict=True))
-        missing = [node for node, facts in found.items() if not facts]
-        if missing and tests:
-            for force in _ways(tests):
-                for node, facts in zip(
-                    missing,
-                    self.request.facts.values(*missing, force={**force, **(self.force or {})}),
-                    strict=True,
-                ):
-                    found[node] = found[node] or facts
-        return found
 
     def facts(self, node: ast.expr) -> tuple[Fact, ...]:
         if isinstance(node, ast.Name):
@@ -221,7 +194,7 @@ class _Splitter:
                     if isinstance(child, ast.expr):
                         self._expression(child, when)
             case _:
-                raise CannotMove(
+                raise Refused(
                     f"A {type(node).__name__.lower()} statement stands beside the effect.",
                     "Move the effect into a statement of its own.",
                 )
@@ -400,28 +373,6 @@ class _Splitter:
         self.taken.add(name)
         return name
 
-    def _check_temps(self) -> None:
-        function = self.scope.function
-        if not self.temps or function is None:
-            return
-        inside = set(ast.walk(self.statement))
-        used = {n.id for n in loads(function) if n not in inside} & self.temps
-        first: dict[str, ast.Name] = {}
-        for node in expressions(self.statement, every=True):
-            if isinstance(node, ast.Name) and node.id in self.temps:
-                first.setdefault(node.id, node)
-        if used and not _always_raises(self.statement):
-            raise CannotMove(
-                f"`{', '.join(sorted(used))}` is set beside the effect and used after it.",
-                "Set it before the effect, in a statement of its own.",
-            )
-        for name, node in first.items():
-            # the value of an assignment comes behind its target in the tree, before it in time
-            if isinstance(node.ctx, ast.Load) or _reads_itself(self.statement, name):
-                raise CannotMove(
-                    f"`{name}` is changed beside the effect.", "Use a new name for the changed value."
-                )
-
     def _refuse(self, node: ast.Name) -> None:
         facts = self.locals.get(node.id, ())
         types = sorted({fact.type for fact in facts} - {UNDEFINED})
@@ -433,51 +384,8 @@ class _Splitter:
         else:
             reason = f"`{node.id}` is a {' or a '.join(types)}, which an op can't take as a parameter."
             step = f"Put what is needed of `{node.id}` (a tensor, a number, a string) into a variable first."
-        raise CannotMove(reason, step)
+        raise Refused(reason, step)
 
 
 def _order(when: When) -> int:
     return when.value
-
-
-def expressions(node: ast.AST, every: bool = False) -> Iterator[ast.expr]:
-    """The expressions that are read, in source order, without the insides of lambdas and comprehensions."""
-    if isinstance(node, ast.expr) and (every or isinstance(getattr(node, "ctx", ast.Load()), ast.Load)):
-        yield node
-    if isinstance(node, (ast.Lambda, *COMPREHENSIONS)) and not every:
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from expressions(child, every)
-
-
-def _ways(tests: Mapping[ast.expr, bool]) -> Iterator[dict[ast.expr, bool]]:
-    """Outcomes that lead into each arm of a chain: the first true; the first false and the second true;
-    ...
-    """
-    nodes = list(tests)
-    for count in range(len(nodes)):
-        yield {**dict.fromkeys(nodes[:count], False), nodes[count]: tests[nodes[count]]}
-    if len(nodes) > 1:
-        yield dict(tests)
-
-
-def _always_raises(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.Raise():
-            return True
-        case ast.If(body=then, orelse=otherwise):
-            return _always_raises(then[-1]) and (not otherwise or _always_raises(otherwise[-1]))
-    return False
-
-
-def _reads_itself(statement: ast.stmt, name: str) -> bool:
-    return any(
-        isinstance(node, ast.Assign | ast.AugAssign)
-        and name in stores(node)
-        and (isinstance(node, ast.AugAssign) or name in free_names(node.value))
-        and not any(
-            isinstance(before, ast.Assign) and name in stores(before) and before.lineno < node.lineno
-            for before in ast.walk(statement)
-        )
-        for node in ast.walk(statement)
-    )

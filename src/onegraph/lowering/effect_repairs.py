@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from onegraph.lowering import effect_loggers, effect_split, effect_text
-from onegraph.lowering.effect_params import CannotMove, expressions
+from onegraph.lowering.effect_facts import expressions
 from onegraph.lowering.effect_scope import free_names, loads, scope_of, stores
 from onegraph.lowering.effect_shapes import Effects, call_of, is_level_check, is_sink, is_warn
 from onegraph.lowering.effect_tensors import Tensors
 from onegraph.lowering.effects import GRAD_NOTE, Effect, Moved, move_to_op
+from onegraph.lowering.refused import Refused
 from onegraph.model import Candidate, Declined, Level
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Request
@@ -118,7 +119,7 @@ def propose(
     """One candidate, or why there is none."""
     try:
         done = make()
-    except CannotMove as error:
+    except Refused as error:
         yield Declined(proposal.kind, error.reason, error.next_step)
     else:
         notes = (*proposal.notes, *((GRAD_NOTE,) if done.shows_grad else ()))

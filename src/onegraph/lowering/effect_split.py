@@ -9,10 +9,11 @@ import ast
 import copy
 
 from onegraph.lowering import effect_names, effect_text
-from onegraph.lowering.effect_params import CannotMove, split
+from onegraph.lowering.effect_params import split
 from onegraph.lowering.effect_scope import scope_of
 from onegraph.lowering.effect_shapes import Effects
 from onegraph.lowering.effects import Moved, place_op
+from onegraph.lowering.refused import Refused
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Request
 
@@ -28,7 +29,7 @@ def leading_effects(tree: ast.Module, statement: ast.If) -> list[ast.stmt]:
 
 
 def split_off(request: Request, statement: ast.If, verb: str, says: list[str]) -> Moved:
-    """The text with the leading effects of the arm in an op in front of the ``if``. Raises CannotMove."""
+    """The text with the leading effects of the arm in an op in front of the ``if``. Raises Refused."""
     text, tree = request.text, text_.parse(request.text)
     leading = leading_effects(tree, statement)
     scope = scope_of(tree, statement)
@@ -37,14 +38,14 @@ def split_off(request: Request, statement: ast.If, verb: str, says: list[str]) -
         test, turned = test.operand, True
     (facts,) = request.facts.values(test)
     if not leading or not facts or not all(fact.is_tensor for fact in facts) or scope.function is None:
-        raise CannotMove(
+        raise Refused(
             f"the arm of the `if` in line {statement.lineno} writes and computes.",
             "Give the effect an `if` of its own.",
         )
     if effect_text.is_elif(text, statement) or not all(
         effect_text.owns_lines(text, s) for s in (statement, *statement.body)
     ):
-        raise CannotMove("The effect shares its lines with other statements.", "Put it on a line of its own.")
+        raise Refused("The effect shares its lines with other statements.", "Put it on a line of its own.")
 
     node = copy.copy(statement)
     node.body, node.orelse = leading, []

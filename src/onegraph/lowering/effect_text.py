@@ -10,13 +10,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onegraph.lowering.effect_params import CannotMove
+from onegraph.lowering.refused import Refused
 from onegraph.rewrite import text as text_
 
 Edits = Sequence[tuple[ast.expr, str]]
-_SHARED_LINE = CannotMove(
-    "The effect shares its lines with other statements.", "Put it on a line of its own."
-)
+_SHARED_LINE = Refused("The effect shares its lines with other statements.", "Put it on a line of its own.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +176,7 @@ def owns_lines(text: str, node: ast.stmt) -> bool:
 
 def with_call(text: str, part: Part, call: str, compiler: str = "") -> str:
     """The text with a call in place of the moved part. ``compiler`` ("torch.compiler"): call only while
-    compiling, and keep the statement for eager mode. Raises CannotMove."""
+    compiling, and keep the statement for eager mode. Raises Refused."""
     whole = part.whole
     simple = not part.outside and not part.rest and not is_elif(text, whole) and not compiler
     if not owns_lines(text, whole):

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onegraph.lowering import effect_names, effect_text
-from onegraph.lowering.effect_params import CannotMove, Split, split
+from onegraph.lowering.effect_params import Split, split
 from onegraph.lowering.effect_scope import Scope, scope_of
+from onegraph.lowering.refused import Refused
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Request
 
@@ -87,12 +88,12 @@ class Effect:
 
 
 def move_to_op(request: Request, effect: Effect) -> Moved:
-    """The current text with a statement moved into an ordered op. Raises CannotMove."""
+    """The current text with a statement moved into an ordered op. Raises Refused."""
     text = request.text
     tree = text_.parse(text)
     scope = scope_of(tree, effect.statement)
     if scope.function is None:
-        raise CannotMove("The statement stands at module level.", "Move it into a function.")
+        raise Refused("The statement stands at module level.", "Move it into a function.")
     part = effect_text.part_of(text, effect.statement, effect.arms, effect.outside)
     parts = split(request, tree, effect.statement, part.node, part.tests, effect.force)
     arguments = ", ".join(p.argument for p in parts.parameters)
