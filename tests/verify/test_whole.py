@@ -8,6 +8,7 @@ import torch
 from onegraph.model import Level, Predicate
 from onegraph.torch_private import backends
 from onegraph.verify import whole
+from onegraph.verify.whole import _no_further
 
 HEAD = """
 import logging, warnings
@@ -206,3 +207,18 @@ def test_inductor_agrees_forward_and_backward_with_dropout(pair):
     evidence, checks = judge(pair, before, before + "\n", run=("inductor",))
     assert evidence.verified, [c for c in evidence.checks if not c.passed]
     assert checks["inductor: gradients"].passed and checks["recount, fullgraph=True"].passed
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "allowed"),
+    [
+        ([0.001], [0.001], True),
+        ([0.002], [0.001], True),
+        ([0.0021], [0.001], False),  # further from eager than torch alone is
+        ([None], [0.001], False),  # another shape or dtype is never torch's doing
+        ([0.001, None], [0.001], False),
+        ([0.001], [], False),  # the original agrees with eager
+    ],
+)
+def test_only_numbers_as_far_from_eager_as_the_originals_are_put_down_to_torch(ours, theirs, allowed):
+    assert _no_further(ours, theirs) is allowed

@@ -57,8 +57,11 @@ def _copied(gm: GraphModule) -> GraphModule:
 
 
 def comparable_inductor() -> AbstractContextManager[Any]:
-    """Inductor with eager's random numbers, so that dropout can be compared."""
-    return inductor_config.patch(fallback_random=True)  # type: ignore[no-any-return]
+    """Inductor with eager's random numbers, and eager's rounding between fused operations in half precision,
+    so that dropout and low precision can be compared.
+    """
+    wanted = {"fallback_random": True, "emulate_precision_casts": True}
+    return inductor_config.patch({name: on for name, on in wanted.items() if hasattr(inductor_config, name)})  # type: ignore[no-any-return]
 
 
 def inductor_missing() -> str:

@@ -23,6 +23,7 @@ class Difference:
     aspect: str
     words: str
     allowed: Level | None = None
+    distance: float | None = None  # the largest absolute difference, where the numbers alone differ
 
 
 @dataclass(slots=True)
@@ -108,9 +109,8 @@ class Measure:
         if not self.exact and close:
             return
         if not close:
-            yield self._says(
-                f"{path} differs by {largest:.3g} (relative {relative:.3g}): {_first(expected, actual)}"
-            )
+            words = f"{path} differs by {largest:.3g} (relative {relative:.3g}): {_first(expected, actual)}"
+            yield Difference(self.aspect, words, distance=largest)
         elif self.aspect == "gradients":
             yield self._says(
                 f"{path} agrees within torch.testing's tolerance (max {largest:.3g}), not bit for bit",

@@ -304,9 +304,32 @@ def _torchs_own(
         found[run] = []
         for wanted, ours, theirs in zip(expected[run], actual[run], original[run], strict=True):
             apart = {d.aspect for d in compare(theirs, ours, exact=False).failures(case.level)}
-            wrong = {d.aspect for d in compare(wanted, theirs, exact=False).failures(case.level)}
-            found[run].append(wrong - apart)
+            theirs_off = _by_aspect(compare(wanted, theirs, exact=False), case.level)
+            ours_off = _by_aspect(compare(wanted, ours, exact=False), case.level)
+            alike = {a for a, off in ours_off.items() if _no_further(off, theirs_off.get(a, []))}
+            found[run].append((theirs_off.keys() - apart) | alike)
     return found
+
+
+def _by_aspect(comparison: Comparison, level: Level) -> dict[str, list[float | None]]:
+    found: dict[str, list[float | None]] = {}
+    for difference in comparison.failures(level):
+        found.setdefault(difference.aspect, []).append(difference.distance)
+    return found
+
+
+def _no_further(ours: list[float | None], theirs: list[float | None]) -> bool:
+    """Both are off by numbers alone, and ours by no more than twice as much.
+
+    One graph is fused otherwise than several, so that in half precision the two round at different places.
+    They can't agree to the last bit, but the mended program must not be further from eager. Twice is the
+    margin that torch's own accuracy check allows a compiled model over eager, against a reference in double.
+    """
+    ours_off = [distance for distance in ours if distance is not None]
+    theirs_off = [distance for distance in theirs if distance is not None]
+    if len(ours_off) < len(ours) or not theirs_off:
+        return False
+    return max(ours_off) <= 2 * max(theirs_off)
 
 
 def _recount(name: str, trace: Trace, graphs: int) -> Check:
