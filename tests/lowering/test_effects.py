@@ -92,6 +92,13 @@ def test_a_value_of_several_types_gets_an_annotation_that_fits_all(tmp_path: Pat
     assert "v: torch.types.Number | None" in move(loaded, "print", (X, 1), (X, 2.5), (X, None)).text
 
 
+def test_a_name_set_in_the_condition_is_set_by_the_call(tmp_path: Path) -> None:
+    body = 'if (n := x.sum()) > 9:\n    raise ValueError(f"sum {n}")\nreturn x + n'
+    moved = without_helper(move(load(tmp_path, _program(body)), "if", (X,), verb="check").text)
+    assert '(n: torch.Tensor) -> None:\n    if n > 9:\n        raise ValueError(f"sum {n}")\n' in moved
+    assert "    _check_in_f(n := x.sum())\n    return x + n\n" in moved
+
+
 def test_globals_stay_and_locals_become_parameters(tmp_path: Path) -> None:
     text = _program("k = 2\nprint(PREFIX, k, x)\nreturn x", head='import torch\n\nPREFIX = "p"\n')
     moved = without_helper(move(load(tmp_path, text), "print", (X,)).text)

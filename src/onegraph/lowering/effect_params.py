@@ -147,8 +147,9 @@ class _Splitter:
         self.tree = tree
         self.statement = statement
         self.scope: Scope = scope_of(tree, at)
-        self.temps = frozenset(stores(statement))
-        local = sorted((free_names(statement) & self.scope.names) - self.temps)
+        walrus = {n.target.id for n in ast.walk(statement) if isinstance(n, ast.NamedExpr)}
+        self.temps = frozenset(stores(statement)) - walrus
+        local = sorted((free_names(statement) & self.scope.names) - self.temps - walrus)
         self.locals = request.facts.names(at, local, force=force or None) if local else {}
         whole = [n for n in expressions(statement) if not isinstance(n, _TEXTS | ast.BoolOp)]
         asked = [n for n in whole if self._local(n)]
@@ -158,7 +159,7 @@ class _Splitter:
         self.taken |= {n for n in local if annotation(self.locals.get(n, ()))}
         self.split = Split()
         self.by_dump: dict[str, Parameter] = {}
-        self.replaced: dict[int, str] = {}
+        self.bound: set[str] = set()  # names that the call itself binds with ``:=``
 
     def run(self) -> Split:
         effect_temps.check(self.statement, self.temps, self.scope)
@@ -200,7 +201,10 @@ class _Splitter:
                 )
 
     def _expression(self, node: ast.expr, when: When) -> None:
-        if not self._local(node):
+        if isinstance(node, ast.NamedExpr):
+            self._pass_bound(node, when)
+            return
+        if not self._local(node) or ast.dump(node) in self.bound:
             return
         if self._passable(node, when):
             self._pass(node)
@@ -244,7 +248,7 @@ class _Splitter:
             return False
         if free_names(node) & self.temps or self._inside_comprehension(node):
             return False
-        if any(is_level_check(inner) for inner in ast.walk(node)):
+        if any(is_level_check(inner) or isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)):
             return False
         kind = annotation(self.facts(node))
         if kind is None or not self._where_it_says(node):
@@ -346,6 +350,18 @@ class _Splitter:
             shown = f"torch.Size({known.name})"
         if shown != text_.segment(self.request.text, node):
             self.split.edits.append((node, shown))
+
+    def _pass_bound(self, node: ast.NamedExpr, when: When) -> None:
+        """``(n := x.sum())`` goes to the call, where it binds ``n`` as before; the op gets it as ``n``."""
+        name, kind = node.target.id, annotation(self.facts(node.value))
+        if when is not When.EAGER or kind is None or not name.isascii() or not self._where_it_says(node):
+            raise Refused(
+                f"`{name}` is set inside the expression in line {node.lineno}.",
+                f"Set `{name}` in a statement of its own.",
+            )
+        self.split.parameters.append(Parameter(name, kind, text_.segment(self.request.text, node)))
+        self.split.edits.append((node, name))
+        self.bound.add(ast.dump(ast.Name(name, ast.Load())))
 
     def _repeatable(self, node: ast.expr) -> bool:
         """Whether evaluating an expression once stands for evaluating it twice."""

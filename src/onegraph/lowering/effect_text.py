@@ -148,6 +148,12 @@ def _edit(text: str, node: ast.expr, new: str) -> text_.Edit:
     """
     line, column, end_line, end_column = text_.position(node)
     start, stop = text_.offset(text, line, column), text_.offset(text, end_line, end_column)
+    if (
+        isinstance(node, ast.NamedExpr)
+        and text[stop : stop + 1] == ")"
+        and re.search(r"[^\w)\]]\(\Z", text[:start])
+    ):
+        return line, column - 1, end_line, end_column + 1, new
     opened = re.search(r"\{([ \t]*)\Z", text[:start])
     debug = re.match(r"([ \t]*=[ \t]*)(?=[!:}])", text[stop:])
     if opened is None or debug is None or not _in_fstring(text, node):
