@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from onegraph.lowering import flow
+from onegraph.lowering import flow, state
 from onegraph.lowering.parts import Agreed, Side
 from onegraph.lowering.predicate import Force
 from onegraph.lowering.refused import Refused
@@ -30,7 +30,7 @@ class Agreement:
         ]
         return compare(f"`{name}`", *sides)
 
-    def of_attribute(self, key: str, first: Side, second: Side) -> Agreed:
+    def of_attribute(self, key: str, function: ast.AST, first: Side, second: Side) -> Agreed:
         """An attribute: by the values that the sides assign. (Its old value isn't in the text: trial shows
         it.)"""
         found = []
@@ -39,6 +39,8 @@ class Agreement:
             values = [
                 v for w in (change.writes if change else []) if (v := written_value(w, key)) is not None
             ]
+            if not values:  # changed in place, or left alone: by what is read of it anywhere in the function
+                values = [n for n in ast.walk(function) if isinstance(n, ast.Attribute) and _reads(n, key)]
             facts = [fact for value in values for fact in self.facts.values(value, force=side.force)[0]]
             found.append(tuple(facts))
         return compare(f"`{key}`", *found)
@@ -85,6 +87,10 @@ class Agreement:
                 raise Refused("a path returns a tuple of unknown length", "Name the returned values.")
             found.append((parts, node.value))
         return found
+
+
+def _reads(node: ast.Attribute, key: str) -> bool:
+    return isinstance(node.ctx, ast.Load) and state.key_of(node) == key
 
 
 def written_value(statement: ast.stmt, key: str) -> ast.expr | None:

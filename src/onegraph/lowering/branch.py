@@ -11,9 +11,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from onegraph.lowering import flow, helper, state
+from onegraph.lowering import flow, helper, ops, state
 from onegraph.lowering.agreement import Agreement
-from onegraph.lowering.choice import Choice
+from onegraph.lowering.choice import Choice, called
 from onegraph.lowering.conditional import Conditional
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
 from onegraph.lowering.place import Place, find
@@ -192,6 +192,7 @@ class Lowering:
                 self._back_to(mark)
             else:
                 self.note_one_sided(branch)
+                self.note_aliases(branch, outs)
                 self.selects += 1
                 return self._written(branch, self.selection.written(branch, outs, selected))
         return self._written(branch, self.conditional.of(branch, outs))
@@ -306,7 +307,9 @@ class Lowering:
             if out.key == RETURN:
                 out.kinds = self.agreement.of_returns(branch.first, branch.second)
             elif out.change is not None and out.change.attribute:
-                out.kinds = [self.agreement.of_attribute(out.key, branch.first, branch.second)]
+                out.kinds = [
+                    self.agreement.of_attribute(out.key, self.place.function, branch.first, branch.second)
+                ]
             elif isinstance(branch.node, ast.If):
                 out.kinds = [self.agreement.of_name(out.key, branch.node, branch.first, branch.second)]
 
@@ -324,6 +327,16 @@ class Lowering:
             self.notes.append(
                 f"{listed}: used on one side only; when the other side runs, the gradient is zero, not None"
             )
+
+    def note_aliases(self, branch: Branch, outs: Sequence[Out]) -> None:
+        """A side that hands a tensor on as it is: in the graph a copy takes its place."""
+        for out in outs:
+            handed = [name for side in (branch.first, branch.second) if (name := _handed_on(side, out.key))]
+            if handed and (out.key == RETURN or out.attribute or self.place.escapes(out.key, branch.node)):
+                self._note_alias(handed[0])
+
+    def _note_alias(self, code: str) -> None:
+        self.notes.append(f"where the branch hands `{code}` on as it is, a copy takes its place")
 
     def _hoist_memos(
         self, then: list[ast.stmt], orelse: list[ast.stmt]
@@ -361,6 +374,9 @@ class Lowering:
         codes = [self.code(part, force_) for part, force_ in (first, second)]
         sides = [Side([ast.Expr(part)], force_, node.lineno) for part, force_ in (first, second)]
         one_sided = Branch(node, test, sides[0], sides[1], None, ())
+        handed = next((part for part in (node.body, node.orelse) if _is_alias(part)), None)
+        if handed is not None and not self.place.only_computed_with(node):
+            self._note_alias(ast.unparse(handed))
         if self.selecting and not test.python:
             hazard = next(
                 (h for part, force_ in (first, second) if (h := self.selection.hazard(part, force_))), None
@@ -427,6 +443,28 @@ class Lowering:
         name = edit.unused_name(self.source.tree, base, self.taken)
         self.taken.add(name)
         return name
+
+
+def _handed_on(side: Side, key: str) -> str | None:
+    """The source of a tensor that the side passes on itself, not something computed from it; or None."""
+    last: ast.expr | None = None
+    for statement in side.statements:
+        if isinstance(statement, ast.Return) and key == RETURN:
+            parts = statement.value.elts if isinstance(statement.value, ast.Tuple) else [statement.value]
+            last = next((part for part in parts if part is not None and _is_alias(part)), None)
+        elif isinstance(statement, ast.Assign) and key in {state.key_of(t) for t in statement.targets}:
+            last = statement.value
+        elif key in flow.binds(statement):
+            return None
+    if last is None:
+        return None if key == RETURN or key in flow.binds(side.statements) else key
+    return ast.unparse(last) if _is_alias(last) else None
+
+
+def _is_alias(node: ast.expr) -> bool:
+    if isinstance(node, ast.Name | ast.Attribute):
+        return True
+    return isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and called(node) in ops.VIEWS)
 
 
 def _registering(key: str, sides: Sequence[Side]) -> str | None:

@@ -14,6 +14,7 @@ from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.select import Selected
 from onegraph.rewrite import text as edit
+from onegraph.rewrite.request import Facts
 
 if TYPE_CHECKING:
     from onegraph.lowering.branch import Lowering
@@ -70,7 +71,9 @@ class Conditional:
         chosen = lowering.selection.written(branch, apart, selected, flag)
         keys = {out.key for out in apart}
         rest = replace(
-            branch, first=_without(branch.first, keys, joined), second=_without(branch.second, keys, joined)
+            branch,
+            first=_without(branch.first, keys, joined, lowering.facts),
+            second=_without(branch.second, keys, joined, lowering.facts),
         )
         branched, reads = self._joined(rest, joined, flag)
         chosen_reads = flow.reads(ast.parse(chosen))
@@ -86,6 +89,7 @@ class Conditional:
         self.refuse_random(branch)
         lowering.uses_cond = True
         lowering.note_one_sided(branch)
+        lowering.note_aliases(branch, outs)
         lowering.record(
             branch.test, branch.test.tensor if predicate == branch.test.branch_code() else predicate
         )
@@ -149,6 +153,11 @@ class Conditional:
 
     def _arm(self, branch: Branch, side: Side, outs: list[Out], local: Mapping[str, str], name: str) -> Arm:
         lowering = self.lowering
+        last = side.statements[-1] if side.statements else None
+        participle = (
+            wording.done(getattr(last, "value", None)) if last is not None and len(outs) == 1 else None
+        )
+        name = lowering.unused(participle or name)
         renamed, prefix, names = self._renames(side, outs, local)
         lowering.renamed.update(renamed)
         try:
@@ -159,12 +168,8 @@ class Conditional:
         if expression is not None and not prefix and not body:
             short = f"lambda: {_grouped(expression)}"
             if len(short) <= LAMBDA and "\n" not in short:
+                lowering.taken.discard(name)
                 return Arm(short, "", flow.reads(ast.parse(short)))
-        last = side.statements[-1] if side.statements else None
-        participle = (
-            wording.done(getattr(last, "value", None)) if last is not None and len(outs) == 1 else None
-        )
-        name = lowering.unused(participle or name)
         if expression is not None:
             body += edit.wrap_call(f"return {expression}") + "\n"
         body = _returning_directly(prefix + body)
@@ -300,17 +305,23 @@ class Conditional:
         return line + edit.wrap_call(f"return {', '.join(parts)}") + "\n"
 
 
-def _without(side: Side, keys: set[str], outs: Sequence[Out]) -> Side:
+def _without(side: Side, keys: set[str], outs: Sequence[Out], facts: Facts) -> Side:
     """The side without the assignments that only serve what is computed apart."""
     live = {out.key for out in outs}
     kept: list[ast.stmt] = []
     for statement in reversed(side.statements):
-        bound = flow.binds(statement)
+        made = flow.binds(statement) | state.changed_keys(statement, facts)
         simple = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
-        if simple and bound and bound <= keys and not bound & live:
+        if simple and made and made <= keys and not made & live:
             continue
+        if shared := sorted(key for key in made & keys if "." in key or key in side.changes):
+            raise Refused(
+                f"`{shared[0]}` is changed together with other values", "Change it on its own line."
+            )
         kept.append(statement)
-        live |= flow.reads(statement)
+        live |= flow.reads(statement) | {
+            key for n in ast.walk(statement) if isinstance(n, ast.Attribute) and (key := state.key_of(n))
+        }
     return replace(side, statements=kept[::-1])
 
 

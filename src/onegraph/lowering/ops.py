@@ -68,5 +68,16 @@ TENSOR_METHODS = _words("""
     lt max mean median min ne norm prod std sum var
 """)
 
+# What they return looks into the memory of their input.
+VIEWS = _words("""
+    chunk contiguous detach diagonal expand expand_as flatten mT narrow permute reshape select split squeeze swapaxes t
+    to transpose type_as unbind unflatten unfold unsqueeze view view_as
+""")
+
 # Methods that return a tensor when called on one.
 SAME_KIND = _words("clone cpu cuda double flatten float half int long reshape squeeze to type_as view")
+
+# What they return is new, whatever they are given.
+VALUES = (
+    (ADDITIVE | CHEAP | CREATE) - VIEWS - _words("as_tensor float double half bfloat16 int long bool short")
+)

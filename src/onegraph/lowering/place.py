@@ -320,6 +320,29 @@ class Place:
             for n in ast.walk(m)
         )
 
+    def escapes(self, name: str, node: ast.AST) -> bool:
+        """Whether the program may see which tensor the name holds behind the branch, not only its values."""
+        inside = {id(n) for n in ast.walk(node)}
+        end, looped = edit.position(node)[2], self._in_loop(node)
+        for use in ast.walk(self.function):
+            if not (isinstance(use, ast.Name) and use.id == name) or id(use) in inside:
+                continue
+            if use.lineno <= end and not looped:
+                continue
+            if isinstance(use.ctx, ast.Store) and not isinstance(self.parents[use], ast.AugAssign):
+                continue
+            if not self.only_computed_with(use):
+                return True
+        return name in flow.captured(self.function)
+
+    def only_computed_with(self, node: ast.expr) -> bool:
+        """Whether the value goes into an operation whose result doesn't share its memory."""
+        parent = self.parents[node]
+        if isinstance(parent, ast.BinOp | ast.Compare | ast.UnaryOp):
+            return True
+        call = self.parents.get(parent) if isinstance(parent, ast.Attribute) else parent
+        return isinstance(call, ast.Call) and called(call) in ops.VALUES
+
     def number_misused(self, name: str, node: ast.AST, number: str, facts: Facts) -> ast.AST | None:
         """A later use of a Python number that a 0-dim tensor in its place would change; None when there is
         none."""

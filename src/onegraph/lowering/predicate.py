@@ -57,7 +57,7 @@ class Test:
         code = self.tensor
         if self.shape != ():
             code = f"{operand(code)}.reshape(())"
-        return code if self.dtype == "torch.bool" else f"{operand(code)} != 0"
+        return code if self.dtype == "torch.bool" else f"{operand(code, of='<')} != 0"
 
 
 def operand_of_boolop(code: str, is_or: bool) -> str:
@@ -141,11 +141,11 @@ class Tests:
         for value in values[1:]:
             if why := choice.unsafe_to_evaluate(value):
                 raise Refused(
-                    f"`{self.source.code(value)}` is evaluated only if the condition before it says so ({why})",
+                    f"`{self.source.code(value)}` is evaluated only if the one before it says so ({why})",
                     "Nest two ifs, or compute the condition before the branch.",
                 )
         if all(part.fact.dtype == "torch.bool" for part in parts) and all(part.proven for part in parts):
-            code = (" | " if is_or else " & ").join(operand(part.code) for part in parts)
+            code = (" | " if is_or else " & ").join(operand(part.code, of="&") for part in parts)
         else:
             name = "logical_or" if is_or else "logical_and"
             code = parts[0].code if parts[0].proven else f"{self.torch}.as_tensor({parts[0].code})"
@@ -203,7 +203,7 @@ class Tests:
                     f"`{self.source.code(node)}` is evaluated step by step ({why})",
                     "Bind the middle to a name.",
                 )
-        codes = [operand(self.source.code(value)) for value in values]
+        codes = [operand(self.source.code(value), of="<") for value in values]
         signs = [_SIGNS.get(type(op)) for op in node.ops]
         if None in signs:
             raise Refused(

@@ -348,6 +348,9 @@ class _Run:
         changed = flow.binds(statement) | state.changed_keys(statement, self.lowering.facts)
         for key in changed:
             self.values[key] = _Value([key], why)
+        self.lines = [
+            (name, line, needs, why if name in changed else old) for name, line, needs, old in self.lines
+        ]
         if not changed:
             raise _Stop(why)
         if any(flow.inside(statement, ast.Return)):

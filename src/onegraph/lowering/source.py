@@ -103,7 +103,7 @@ class Source:
         return edit.offset(self.text, line, column), edit.offset(self.text, end_line, end_column)
 
     def _replace(self, start: int, end: int, replaced: Replacements) -> str:
-        places = sorted((*self._whole(node), new) for node, new in replaced.items())
+        places = sorted((*self._whole(node, start, end), new) for node, new in replaced.items())
         parts, at = [], start
         for begin, stop, new in places:
             if begin < at or stop > end:
@@ -112,19 +112,23 @@ class Source:
             at = stop
         return "".join([*parts, self.text[at:end]])
 
-    def _whole(self, node: ast.AST) -> tuple[int, int]:
-        """The range of a node, with the parentheses around it that nothing but an ``if`` expression needs."""
+    def _whole(self, node: ast.AST, start: int, end: int) -> tuple[int, int]:
+        """The range of a node, with the parentheses around it that nothing but an ``if`` expression needs.
+
+        Not beyond ``start`` and ``end``.
+        """
         begin, stop = self._range([node])
         if isinstance(node, ast.IfExp):
             before, after = self.text[:begin].rstrip(), self.text[stop:].lstrip()
             calls = re.search(r"[\w\])}\"']\($", before)
             if before.endswith("(") and after.startswith(")") and not calls:
-                begin, stop = len(before) - 1, len(self.text) - len(after) + 1
+                outer = len(before) - 1, len(self.text) - len(after) + 1
+                return outer if start <= outer[0] and outer[1] <= end else (begin, stop)
         return begin, stop
 
     def replaced_whole(self, node: ast.expr, new: str) -> str:
         """The text with one expression replaced, and superfluous parentheses around it."""
-        begin, stop = self._whole(node)
+        begin, stop = self._whole(node, 0, len(self.text))
         return self.text[:begin] + new + self.text[stop:]
 
     def _fit(self, begin: int, new: str) -> str:
@@ -142,12 +146,18 @@ def children(node: ast.AST | Iterable[ast.AST]) -> Iterable[ast.AST]:
     return ast.iter_child_nodes(node) if isinstance(node, ast.AST) else node
 
 
-def operand(code: str) -> str:
-    """The code as an operand of ``&``, ``~`` or a method call: in parentheses where it needs them."""
+def operand(code: str, *, of: str = ".") -> str:
+    """The code as an operand of ``of``, in parentheses where it needs them.
+
+    "." is an attribute or ``~``, which bind tightest; "&" any operator behind which a sign may stand bare; "<" a
+    comparison.
+    """
     tree = ast.parse(code.strip(), mode="eval").body
     atoms = ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.Constant | ast.List | ast.Dict | ast.Set
     whole = isinstance(tree, ast.Tuple) and code.strip().startswith("(")
-    return code if isinstance(tree, atoms) or whole else f"({code})"
+    signed = isinstance(tree, ast.UnaryOp) and not isinstance(tree.op, ast.Not) and of != "."
+    sums = isinstance(tree, ast.BinOp) and of == "<"
+    return code if isinstance(tree, atoms) or whole or signed or sums else f"({code})"
 
 
 def _on_one_line(code: str) -> str:

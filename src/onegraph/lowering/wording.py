@@ -9,8 +9,9 @@ from onegraph.lowering.choice import called
 
 _DONE = {
     "clamp": "clamped", "clip": "clamped", "nan_to_num": "finite", "detach": "detached",
-    "masked_fill": "masked", "softmax": "normalized", "normalize": "normalized", "layer_norm": "normalized", "round": "rounded",
-    "zeros_like": "zeroed", "zeros": "zeroed", "relu": "rectified", "mul": "scaled", "neg": "negated",
+    "masked_fill": "masked", "softmax": "normalized", "normalize": "normalized",
+    "layer_norm": "normalized", "round": "rounded", "zeros_like": "zeroed", "zeros": "zeroed",
+    "relu": "rectified", "mul": "scaled", "neg": "negated",
 }  # fmt: skip
 _SIGNS = {
     ast.Gt: "positive",
