@@ -213,6 +213,7 @@ def one_case(path: Path) -> dict[str, Any]:
     import torch
 
     import onegraph
+    from onegraph import pipeline
 
     warnings.simplefilter("ignore")
     case = load(path)
@@ -235,23 +236,19 @@ def one_case(path: Path) -> dict[str, Any]:
 
     obj, inputs = made()
     torch._dynamo.reset()
-    backend = Counting()
-    mended = onegraph.compile(obj, strict=False, backend=backend)
-    start = time.perf_counter()
-    run(case, mended, obj, inputs)  # mends
-    seconds = time.perf_counter() - start
-    repairs = list(mended.repairs)
-    obj_state_run, _ = made()  # a second object shows that state starts afresh
-    del obj_state_run
+    results: list[Any] = []
 
-    obj, inputs = made()
-    torch._dynamo.reset()
+    def fix(program: Any, *, level: Any) -> Any:
+        results.append(pipeline.fix(program, level=level))
+        return results[-1]
+
     backend = Counting()
-    mended = onegraph.compile(obj, strict=False, backend=backend)
-    first = run(case, mended, obj, inputs)
-    wrong = differences(eager, first, 1e-6)
-    with onegraph.watch() as watched:
-        pass
+    mended = onegraph.compile(obj, strict=False, backend=backend, fix=fix)
+    start = time.perf_counter()
+    mended_run = run(case, mended, obj, inputs)
+    seconds = time.perf_counter() - start
+    wrong = differences(eager, mended_run, 1e-6)
+    repairs = results[-1].repairs if results else ()
     applied = [repair for repair in repairs if repair.status == "applied"]
     left = [repair for repair in repairs if repair.status != "applied"]
     return {
@@ -262,6 +259,7 @@ def one_case(path: Path) -> dict[str, Any]:
         "deterministic": deterministic,
         "before": before,
         "graphs": backend.graphs,
+        "unproven": [f"{c.name}: {c.detail}"[:200] for r in results[-1:] for c in r.evidence.checks if not c.passed],
         "signatures": signatures(inputs),
         "level": max((str(repair.level) for repair in applied), key=RANK.__getitem__, default="exact"),
         "kinds": dict(Counter(repair.kind for repair in applied)),
@@ -284,6 +282,7 @@ def show(row: dict[str, Any]) -> str:
         f"{row['row']:34} {row['kind']:22} {row['before']['sites']} sites -> {verdict:10} "
         f"{row['level']:8} {row['seconds']:5.1f} s"
     )
+    line += "".join(f"\n    unproven: {text}" for text in row["unproven"])
     line += "".join(f"\n    left: {text}" for text in row["left"])
     return line + "".join(f"\n    WRONG: {text}" for text in row["wrong"][:4])
 

@@ -233,3 +233,18 @@ def test_modules_functions_and_open_files_are_passed_as_they_are(tmp_path):
     module, f = torch.nn.Linear(1, 1), lambda: 0
     with (tmp_path / "f").open("w") as file:
         assert copy_call(Call((module, f, file))).args == (module, f, file)
+
+
+def test_records_of_tools_that_inductor_uses_are_not_the_programs():
+    log = logging.getLogger("filelock")
+    level = log.level
+    log.setLevel(logging.DEBUG)  # inductor takes file locks, and their library says so
+
+    def f(x):
+        return x.sin() + 1
+
+    try:
+        seen = run_call(torch.compile(f), Call((torch.ones(3),)))
+    finally:
+        log.setLevel(level)
+    assert seen.logs == ()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import itertools
 import logging
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -64,15 +66,15 @@ def listening() -> Iterator[Said]:
     """Catch everything said inside; nothing reaches the terminal or the handlers of loggers.
 
     Every warning counts, also one that was shown before (so that two runs can be compared). Log records are
-    taken where a logger accepts them, so loggers that do not propagate are heard; torch's own loggers are
-    not.
+    taken where a logger accepts them, so loggers that do not propagate are heard; torch's own loggers, and
+    those of the tools that inductor uses (file locks), are not.
     """
     said = Said()
     handle = logging.Logger.handle
     always = torch.is_warn_always_enabled()
 
     def listen(logger: logging.Logger, record: logging.LogRecord) -> None:
-        if logger.name == "torch" or logger.name.startswith("torch."):
+        if logger.name == "torch" or logger.name.startswith("torch.") or _while_compiling():
             handle(logger, record)
         elif not logger.disabled:
             kept: Any = logger.filter(record)
@@ -90,6 +92,21 @@ def listening() -> Iterator[Said]:
         finally:
             logging.Logger.handle = handle  # type: ignore[method-assign]
             torch.set_warn_always(always)
+
+
+def _while_compiling() -> bool:
+    """Whether inductor is behind the record: it is among the first of torch's files on the way out."""
+    frame: FrameType | None = sys._getframe(2)
+    reached = False
+    while frame is not None:
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(_TORCH / "_inductor"):
+            return True
+        if reached and not path.is_relative_to(_TORCH):
+            return False  # torch was called by this: an op of a compiled graph, a module of the program
+        reached = path.is_relative_to(_TORCH)
+        frame = frame.f_back
+    return False
 
 
 def _from_torch(filename: str) -> bool:

@@ -76,7 +76,8 @@ class _Nobody:
 
 def record_of(error: BaseException, tracer: Any | None) -> Raised:
     """What was noted when the exception was raised; for classes not hooked, what its tracer still knows."""
-    return _raised.get(error) or _describe(error, tracer, None)
+    noted = _raised.get(error) if isinstance(error, _RECORDED) else None  # built-in ones can't be referred to weakly
+    return noted or _describe(error, tracer, None)
 
 
 def _install() -> None:
