@@ -1,10 +1,10 @@
-"""Scoreboard over a folder of case programs: does `onegraph.compile` give one graph, equal to eager, and explain the rest?
+"""Scoreboard over a folder of case programs: one graph from `onegraph.compile`, equal to eager, the rest explained?
 
 Run: python benchmarks/cases.py [--cases DIR] [--kind KIND] [--only NAME] [--quick]
 
 A case module has `make()` -> (callable or module, list of input tuples) and says what it is: KIND, TRAIN (gradients
-count), SIDE_EFFECTS, EXPECT (`fixable_exact`, `fixable_relaxed`, `not_fixable`, `no_break`); optional `observe(obj)` (state
-to compare after every call) and `prepare(i)` (runs before call i). Each case runs in a process of its own, four times:
+count), SIDE_EFFECTS, EXPECT (`fixable_exact`, `fixable_relaxed`, `not_fixable`, `no_break`); optional `observe(obj)`
+(state to compare after every call) and `prepare(i)` (runs before call i). Each case runs in a process of its own:
 eager twice (is it deterministic?), as torch.compile compiles it, and mended.
 """
 
@@ -117,7 +117,10 @@ def run(case: Any, target: Any, original: Any, inputs: list[Any]) -> list[dict[s
         if hasattr(case, "observe"):
             seen["state"] = plain(case.observe(original))
         if isinstance(original, torch.nn.Module):
-            seen["buffers"] = {name: buffer.detach().clone() for name, buffer in original.named_buffers()}
+            seen["buffers"] = {
+                name: buffer.detach().clone()
+                for name, buffer in original.named_buffers(remove_duplicate=False)
+            }
         results.append(seen)
     return results
 
@@ -146,10 +149,10 @@ def backward(output: Any) -> None:
     if hasattr(output, "__dataclass_fields__") and not isinstance(output, dict):
         output = {name: getattr(output, name) for name in output.__dataclass_fields__}
     parts = [
-        (leaf.double() * torch.linspace(0.5, 1.5, max(leaf.numel(), 1), dtype=torch.double)[: leaf.numel()].view_as(leaf)).sum()
+        (leaf.double().flatten() * torch.linspace(0.5, 1.5, leaf.numel(), dtype=torch.double)).sum()
         for leaf in pytree.tree_leaves(output)
         if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() and leaf.requires_grad
-    ]  # fmt: skip
+    ]
     if parts:
         sum(parts).backward()
 
@@ -162,8 +165,8 @@ def differences(left: list[dict[str, Any]], right: list[dict[str, Any]], toleran
     found = []
     for index, (one, other) in enumerate(zip(left, right, strict=True)):
         for aspect in sorted(set(one) | set(other)):
-            first, first_shape = pytree.tree_flatten(one.get(aspect))
-            second, second_shape = pytree.tree_flatten(other.get(aspect))
+            first = pytree.tree_leaves(one.get(aspect))
+            second = pytree.tree_leaves(other.get(aspect))
             where = f"call {index} {aspect}"
             if len(first) != len(second):
                 found.append(f"{where}: {str(one.get(aspect))[:60]} against {str(other.get(aspect))[:60]}")
@@ -175,7 +178,9 @@ def differences(left: list[dict[str, Any]], right: list[dict[str, Any]], toleran
                         torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
                     except AssertionError as error:
                         found.append(f"{where}: {str(error).splitlines()[0][:80]}")
-                elif aspect == "gradients" and (a is None) != (b is None) and not (a if b is None else b).any():
+                elif (
+                    aspect == "gradients" and (a is None) != (b is None) and not (a if b is None else b).any()
+                ):
                     found.append(f"{where}: zero gradient")
                 elif isinstance(a, torch.Tensor) != isinstance(b, torch.Tensor):
                     found.append(f"{where}: {type(a).__name__} against {type(b).__name__}")
@@ -232,7 +237,11 @@ def one_case(path: Path) -> dict[str, Any]:
     backend = Counting()
     with onegraph.watch() as watched:
         plain_run = run(case, torch.compile(obj, backend=backend), obj, inputs)
-    before = {"sites": len(watched.sites), "graphs": backend.graphs, "wrong": differences(eager, plain_run, 1e-6)}
+    before = {
+        "sites": len(watched.sites),
+        "graphs": backend.graphs,
+        "wrong": differences(eager, plain_run, 1e-6),
+    }
 
     obj, inputs = made()
     torch._dynamo.reset()
@@ -259,7 +268,9 @@ def one_case(path: Path) -> dict[str, Any]:
         "deterministic": deterministic,
         "before": before,
         "graphs": backend.graphs,
-        "unproven": [f"{c.name}: {c.detail}"[:200] for r in results[-1:] for c in r.evidence.checks if not c.passed],
+        "unproven": [
+            f"{c.name}: {c.detail}"[:200] for r in results[-1:] for c in r.evidence.checks if not c.passed
+        ],
         "signatures": signatures(inputs),
         "level": max((str(repair.level) for repair in applied), key=RANK.__getitem__, default="exact"),
         "kinds": dict(Counter(repair.kind for repair in applied)),
@@ -298,14 +309,22 @@ def main() -> None:
     if options.row:
         report_row(one_case(options.cases / f"{options.row}.py"))
         return
-    names = [path.stem for path in sorted(options.cases.glob("[0-9]*.py")) if not path.stem.endswith(".ideal")]
+    names = [
+        path.stem for path in sorted(options.cases.glob("[0-9]*.py")) if not path.stem.endswith(".ideal")
+    ]
     if options.kind:
-        names = [n for n in names if any(f'KIND = "{k}"' in (options.cases / f"{n}.py").read_text() for k in options.kind)]
+        names = [
+            n
+            for n in names
+            if any(f'KIND = "{k}"' in (options.cases / f"{n}.py").read_text() for k in options.kind)
+        ]
     if options.only:
         names = [name for name in names if any(part in name for part in options.only)]
     if not names:
         raise SystemExit(f"no case programs in {options.cases}: give their folder with --cases DIR")
-    rows = run_rows(__file__, names[:10] if options.quick else names, show, extra=["--cases", str(options.cases)])
+    rows = run_rows(
+        __file__, names[:10] if options.quick else names, show, extra=["--cases", str(options.cases)]
+    )
     good = [row for row in rows if "error" not in row]
     breaking = [row for row in good if row["before"]["sites"]]
     figures({

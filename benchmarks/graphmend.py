@@ -4,8 +4,8 @@ Environment: python tools/setup_env.py .venv-graphmend benchmarks/requirements-g
 Run:         .venv-graphmend/bin/python benchmarks/graphmend.py [--quick] [--dtype float32|float16] [--only ROW]
 
 The protocol is the artifact's: a small random config, eval mode, no_grad, torch.compile(model, dynamic=False),
-breaks = max(0, graphs - 1), one process a row. Afterwards the mended code is delivered the way a user gets it (an overlay
-file, installed) and counted and compared again: output tensors, log records and warnings against plain eager.
+breaks = max(0, graphs - 1), one process a row. Afterwards the mended code is delivered the way a user gets it (an
+overlay file, installed) and counted and compared again: output tensors, log records and warnings against plain eager.
 """
 
 from __future__ import annotations
@@ -23,9 +23,16 @@ from typing import Any
 from harness import figures, report_row, run_rows
 
 DATA = json.loads((Path(__file__).parent / "graphmend_rows.json").read_text())
-FAMILIES = {  # the kinds that no row may keep
-    "branch_on_tensor", "raise_on_tensor", "assert_on_tensor", "item_call", "print_call", "logging_call", "warning_call",
-}  # fmt: skip
+# The kinds that no row may keep.
+FAMILIES = {
+    "branch_on_tensor",
+    "raise_on_tensor",
+    "assert_on_tensor",
+    "item_call",
+    "print_call",
+    "logging_call",
+    "warning_call",
+}
 
 
 class Texts(logging.Handler):
@@ -125,7 +132,7 @@ def one_row(name: str, dtype: str) -> None:
         "dtype": dtype,
         "before": max(0, graphs_before - 1),
         "after": max(0, graphs_after - 1),
-        "sites_left": [f"{r.site.kind} {Path(r.site.span.file).name}:{r.site.span.line} {r.reason}"[:160] for r in left],
+        "sites_left": [_words(repair) for repair in left],
         "family_left": sum(r.site.kind in FAMILIES for r in left),
         "levels": dict(Counter(str(repair.level) for repair in applied)),
         "verified": fix.verified,
@@ -136,6 +143,11 @@ def one_row(name: str, dtype: str) -> None:
         "stages": {stage: round(value, 2) for stage, value in fix.result.seconds.items()},
         "peer_after": DATA["rows"][name]["artifact_fp32_after"],
     })  # fmt: skip
+
+
+def _words(repair: Any) -> str:
+    site = repair.site
+    return f"{site.kind} {Path(site.span.file).name}:{site.span.line} {repair.reason}"[:160]
 
 
 def show(row: dict[str, Any]) -> str:

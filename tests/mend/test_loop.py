@@ -26,6 +26,7 @@ from onegraph.model import (
     FixResult,
     Level,
     Program,
+    Span,
     Status,
 )
 from onegraph.observe import observe
@@ -88,7 +89,13 @@ def judge(program: Program, mended: Workspace, *_: Any) -> Evidence:
 def fix(module: ModuleType, repairs: Kind, whole: Any = judge, **options: Any) -> FixResult:
     calls = tuple(Call((torch.tensor(values),)) for values in ([1.0, 2.0], [-1.0, -2.0]))
     program = Program("f", module.f, calls)
-    tools = Tools(
+    return mend(
+        program, diagnose(observe(program), classify=classify), tools=tools(repairs, whole), **options
+    )
+
+
+def tools(repairs: Kind, whole: Any = judge) -> Tools:
+    return Tools(
         observe=observe,
         residual=functools.partial(observe, residual=True),
         diagnose=functools.partial(diagnose, classify=classify),
@@ -98,7 +105,6 @@ def fix(module: ModuleType, repairs: Kind, whole: Any = judge, **options: Any) -
         ),
         whole=whole,
     )
-    return mend(program, tools.diagnose(observe(program)), tools=tools, **options)
 
 
 ONE = """
@@ -290,3 +296,18 @@ def test_without_findings_nothing_is_done(load: Load) -> None:
     result = fix(m, toy())
     assert not result.repairs and not result.changes and isinstance(result.before, Findings)
     assert dataclasses.is_dataclass(result)
+
+
+def test_a_break_that_another_one_caused_goes_with_it(load: Load) -> None:
+    m = load(TWO)
+    program = Program("f", m.f, (Call((torch.ones(2),)),))
+    seen = observe(program)
+    found = diagnose(seen, classify=classify).sites
+    call = dataclasses.replace(  # the frame that the break inside g gives up
+        found[0], kind="other", span=Span(m.__file__, 9, 8, 9, 12), source="g(x)", function="f"
+    )
+    result = mend(
+        program, Findings((*found, call), seen), tools=tools(toy(branch=lambda r: iter([where(r, GOOD)])))
+    )
+    titles = {repair.site.source: (repair.status, repair.title) for repair in result.repairs}
+    assert titles["g(x)"] == (Status.APPLIED, "went away with the break that caused it")

@@ -332,7 +332,7 @@ class _Loop:
             program=self.program.name,
             before=self.before,
             after=after,
-            repairs=tuple(self._repair(step) for step in self._in_order()),
+            repairs=tuple(self._repair(step, gone=self._gone(step)) for step in self._in_order()),
             changes=self._workspace().changes(),
             evidence=evidence,
             seconds=dict(self.seconds),
@@ -353,8 +353,18 @@ class _Loop:
         span = replace(site.span, file=real_path(site.span.file))
         return span, self._origin(span)
 
-    def _repair(self, step: Step) -> Repair:
+    def _gone(self, step: Step) -> bool:
+        """A break without a repair that no longer happens, although its line is as it was: another one caused it.
+
+        Only where nothing is left at all; else it may just hide behind what is left."""
+        nothing_left = "user" in self.seen and not any(found.sites for found in self.seen.values())
+        return nothing_left and not (step.candidate or step.covered or step.failures or step.job.reasons)
+
+    def _repair(self, step: Step, *, gone: bool) -> Repair:
         site, kind = step.job.site, step.job.site.kind
+        if gone:
+            title = "went away with the break that caused it"
+            return Repair(site, Status.APPLIED, kind, Level.EXACT, title, "")
         if step.candidate is not None:
             found = step.candidate
             return Repair(
