@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from onegraph.lowering import flow, helper, ops, state
@@ -356,6 +357,15 @@ class Lowering:
                 self.notes.append(f"`{key}` is made on the first call, whichever side runs")
         return hoisted, kept[0], kept[1]
 
+    @contextmanager
+    def renaming(self) -> Iterator[None]:
+        """Replacements that are noted inside hold inside."""
+        before = dict(self.renamed)
+        try:
+            yield
+        finally:
+            self.renamed = before
+
     # --- expressions --------------------------------------------------------------------------------------
 
     def expression(self, node: ast.expr, force: Force) -> str:
@@ -420,16 +430,21 @@ class Lowering:
                 assert isinstance(statement, ast.If)
                 front = self.block(statements[:index], force, header)
                 return front + self.if_and_rest(statement, force)[0]
-        return self.source.block(statements, self._replaced(statements, force), above=header)
+        replaced: dict[ast.AST, str] = {}
+        for statement in statements:
+            replaced.update(self._replaced([statement], force, alone=True))
+        lines = self.source.block(statements, replaced, above=header)
+        # An `elif` that became the whole of a side is an `if` there.
+        return lines[2:] if lines.startswith("elif") else lines
 
-    def _replaced(self, nodes: Sequence[ast.AST], force: Force) -> dict[ast.AST, str]:
+    def _replaced(self, nodes: Sequence[ast.AST], force: Force, *, alone: bool = False) -> dict[ast.AST, str]:
         found: dict[ast.AST, str] = {}
         for node in nodes:
             if node in self.renamed:
                 found[node] = self.renamed[node]
             elif isinstance(node, ast.If) and is_tensor_test(self.facts, node.test, force):
                 code = self.if_and_rest(node, force)[0]
-                if self.place.is_elif(node):
+                if self.place.is_elif(node) and not alone:
                     code = "else:\n" + edit.reindent(code, self.place.unit)
                 found[node] = code
             elif isinstance(node, ast.IfExp) and is_tensor_test(self.facts, node.test, force):

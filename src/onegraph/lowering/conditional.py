@@ -76,7 +76,7 @@ class Conditional:
             second=_without(branch.second, keys, joined, lowering.facts),
         )
         branched, reads = self._joined(rest, joined, flag)
-        chosen_reads = flow.reads(ast.parse(chosen))
+        chosen_reads = state.keys_read(ast.parse(chosen))
         if not chosen_reads & {out.key for out in joined}:
             return lines + branched + chosen
         if not keys & reads:
@@ -99,7 +99,9 @@ class Conditional:
         setup = "".join(line for name, line in lines.items() if name in used)
         definitions = "".join(arm.definition for arm in arms)
         call = f"{lowering.cond}({predicate}, {arms[0].name}, {arms[1].name})"
-        return setup + definitions + self._assigned(branch, outs, call), used | flow.reads(ast.parse(setup))
+        return setup + definitions + self._assigned(branch, outs, call), used | state.keys_read(
+            ast.parse(setup)
+        )
 
     def refuse_random(self, branch: Branch) -> None:
         """The backward of torch.cond runs the arm again, with other random numbers (2.13): wrong
@@ -133,7 +135,18 @@ class Conditional:
         local: dict[str, str] = {}
         lines: dict[str, str] = {}
         statements = branch.first.statements + branch.second.statements
-        shared = lowering.place.sharing_storage(statements, branch.node, lowering.facts)
+        groups = lowering.place.sharing_storage(statements, branch.node, lowering.facts)
+        changed = {
+            key for side in (branch.first, branch.second) for key, c in side.changes.items() if c.in_place
+        }
+        for group in groups:
+            if written := sorted(changed & set(group)):
+                others = ", ".join(f"`{key}`" for key in group if key != written[0])
+                raise Refused(
+                    f"`{written[0]}` is changed in place and shares its memory with {others}",
+                    "Read it under one name inside the branch.",
+                )
+        shared = [key for group in groups for key in group[1:]]
         for key in lowering.place.attributes_read(statements, outs, lowering.facts):
             name = local[key] = lowering.unused(key.rpartition(".")[2])
             out = next((out for out in outs if out.key == key), None)
@@ -158,18 +171,14 @@ class Conditional:
             wording.done(getattr(last, "value", None)) if last is not None and len(outs) == 1 else None
         )
         name = lowering.unused(participle or name)
-        renamed, prefix, names = self._renames(side, outs, local)
-        lowering.renamed.update(renamed)
-        try:
+        with lowering.renaming():
+            prefix, names = self._renames(side, outs, local)
             expression, body = self._body(branch, side, outs, names)
-        finally:
-            for node in renamed:
-                del lowering.renamed[node]
         if expression is not None and not prefix and not body:
             short = f"lambda: {_grouped(expression)}"
             if len(short) <= LAMBDA and "\n" not in short:
                 lowering.taken.discard(name)
-                return Arm(short, "", flow.reads(ast.parse(short)))
+                return Arm(short, "", state.keys_read(ast.parse(short)))
         if expression is not None:
             body += edit.wrap_call(f"return {expression}") + "\n"
         body = _returning_directly(prefix + body)
@@ -178,49 +187,63 @@ class Conditional:
         defaults = [f"{key}={local.get(key, key)}" for key in both]
         definition = f"def {name}({', '.join(defaults)}):\n" + edit.reindent(body, lowering.place.unit)
         needed = flow.needed_first(function.body) | {local.get(key, key) for key in both}
-        return Arm(name, definition + "\n", frozenset(needed))
+        attributes = {key for key in state.keys_read(function) if "." in key}
+        return Arm(name, definition + "\n", frozenset(needed | attributes))
 
-    def _renames(
-        self, side: Side, outs: list[Out], local: Mapping[str, str]
-    ) -> tuple[dict[ast.AST, str], str, dict[str, str]]:
-        """Replacements in an arm, its first lines, and the name or code of each out at its end."""
+    def _renames(self, side: Side, outs: list[Out], local: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+        """Notes replacements in an arm; its first lines, and the name or code of each out at its end."""
         lowering = self.lowering
-        renamed: dict[ast.AST, str] = {}
         names: dict[str, str] = {}
         prefix = ""
         for out in outs:
-            start = local.get(out.key, out.key)
             change = side.changes.get(out.key)
-            if change is None or not (change.attribute or change.in_place):
+            start = local.get(out.key, out.key)
+            if change is None:
                 names[out.key] = out.key if out.key in flow.binds(side.statements) else start
-                continue
-            only = side.statements[-1:] if self._last_value(side.statements[-1], side, out) else []
-            if len(outs) == 1 and change.writes == only and not change.in_place:
-                renamed.update(
-                    {n: start for n in change.uses if isinstance(getattr(n, "ctx", None), ast.Load)}
-                )
-                names[out.key] = start
-                continue
-            out.inner = out.inner or lowering.unused(f"new_{out.key.rpartition('.')[2]}")
-            name = names[out.key] = out.inner
-            copied = ".clone()" if change.in_place else ""
-            if copied or not _written_first(side.statements, change):
-                prefix += f"{name} = {start}{copied}\n"
-            renamed.update(dict.fromkeys(change.uses, name))
+            elif (
+                not change.attribute
+            ):  # a copy under the same name, which comes in as the default of a parameter
+                names[out.key] = out.key
+                prefix += f"{out.key} = {out.key}.clone()\n"
+            else:
+                names[out.key], lines = self._attribute(side, out, change, start, alone=len(outs) == 1)
+                prefix += lines
+        own = flow.binds(side.statements) | {
+            key for key, change in side.changes.items() if not change.attribute
+        }
         for node in (
             n for s in side.statements for n in ast.walk(s) if isinstance(n, ast.Attribute | ast.Name)
         ):
             key = state.key_of(node) if isinstance(node.ctx, ast.Load) else None
-            if key is not None and key in local and node not in renamed and key not in side.changes:
-                if key in flow.binds(side.statements):
-                    continue  # it comes in as the default of a parameter
-                renamed[node] = local[key]
-        lowering.renamed.update(renamed)
+            if key is not None and key in local and key not in own and key not in side.changes:
+                lowering.renamed[node] = local[key]
         for out in outs:  # register_buffer("x", value) becomes an assignment of the new name
             for write in side.changes[out.key].writes if out.key in side.changes else ():
                 if found := state.registered(write):
-                    renamed[write] = f"{names[out.key]} = {lowering.code(found[2], side.force)}"
-        return renamed, prefix, names
+                    lowering.renamed[write] = f"{names[out.key]} = {lowering.code(found[2], side.force)}"
+        return prefix, names
+
+    def _attribute(
+        self, side: Side, out: Out, change: state.Change, start: str, *, alone: bool
+    ) -> tuple[str, str]:
+        """The local name that stands for an attribute in an arm, and the line that binds it first."""
+        lowering = self.lowering
+        nested = [
+            n for n in flow.inside(side.statements, ast.If)
+            if isinstance(n, ast.If) and is_tensor_test(lowering.facts, n.test, side.force)
+        ]  # fmt: skip
+        if any(use in set(ast.walk(node)) for node in nested for use in (*change.uses, *change.writes)):
+            raise Refused(f"`{out.key}` is written in a branch inside a branch", "Write it behind both.")
+        last = self._last_value(side.statements[-1], side, out)
+        if alone and last is not None and change.writes == side.statements[-1:] and not change.in_place:
+            reads = [n for n in change.uses if isinstance(getattr(n, "ctx", None), ast.Load)]
+            lowering.renamed.update(dict.fromkeys(reads, start))
+            return start, ""
+        out.inner = out.inner or lowering.unused(f"new_{out.key.rpartition('.')[2]}")
+        lowering.renamed.update(dict.fromkeys(change.uses, out.inner))
+        copied = ".clone()" if change.in_place else ""
+        first = copied or not _written_first(side.statements, change)
+        return out.inner, f"{out.inner} = {start}{copied}\n" if first else ""
 
     def _body(
         self, branch: Branch, side: Side, outs: list[Out], names: Mapping[str, str]
@@ -281,7 +304,7 @@ class Conditional:
             if out.change is None or not (out.change.attribute or out.in_place):
                 targets.append(out.key)
                 continue
-            detached = "" if out.needs_grad else ".detach()"
+            detached = ".detach()" if out.attribute and not out.needs_grad and _without_inputs(branch) else ""
             value = call if len(outs) == 1 else lowering.unused(f"next_{out.key.rpartition('.')[2]}")
             targets.append(value)
             behind += out.assigned(value + detached)
@@ -303,6 +326,13 @@ class Conditional:
         ]
         line = "" if len(names) == 1 else edit.wrap_call(f"{', '.join(names)} = {call}") + "\n"
         return line + edit.wrap_call(f"return {', '.join(parts)}") + "\n"
+
+
+def _without_inputs(branch: Branch) -> bool:
+    """Whether no gradient comes in from outside, by the text: everything local is detached."""
+    return any(
+        "detach()" in ast.unparse(s) for side in (branch.first, branch.second) for s in side.statements
+    )
 
 
 def _without(side: Side, keys: set[str], outs: Sequence[Out], facts: Facts) -> Side:

@@ -44,9 +44,9 @@ RANDOM = _words("""
     randperm rrelu uniform_
 """)
 
-CREATE = _words(
-    "arange cat clone empty empty_like full full_like ones ones_like rand randn stack zeros zeros_like"
-)
+CREATE = _words("""
+    arange cat clone empty empty_like full full_like ones ones_like rand randn stack zeros zeros_like
+""")
 
 # Python functions that compute on Python values; of a tensor, int, float and bool read its value.
 PYTHON = _words("abs bool finfo float hasattr iinfo int isinstance len max min round str")
@@ -70,8 +70,8 @@ TENSOR_METHODS = _words("""
 
 # What they return looks into the memory of their input.
 VIEWS = _words("""
-    chunk contiguous detach diagonal expand expand_as flatten mT narrow permute reshape select split squeeze swapaxes t
-    to transpose type_as unbind unflatten unfold unsqueeze view view_as
+    chunk contiguous detach diagonal expand expand_as flatten mT narrow permute reshape select split squeeze
+    swapaxes t to transpose type_as unbind unflatten unfold unsqueeze view view_as
 """)
 
 # Methods that return a tensor when called on one.

@@ -286,9 +286,8 @@ class Place:
                 wanted.append(key)
         return wanted
 
-    def sharing_storage(self, statements: Sequence[ast.stmt], node: ast.AST, facts: Facts) -> list[str]:
-        """Names and attributes read in the arms whose tensors share storage with another one that comes
-        before."""
+    def sharing_storage(self, statements: Sequence[ast.stmt], node: ast.AST, facts: Facts) -> list[list[str]]:
+        """Names and attributes read in the arms, in groups of tensors that share storage."""
         statement = next(n for n in self.around(node) if isinstance(n, ast.stmt))
         names = sorted(flow.reads(statements))
         seen: dict[str, list[int]] = {
@@ -301,13 +300,14 @@ class Place:
                 found = facts.values(part)[0]
                 if not any(f.is_tensor for f in facts.values(part.value)[0]):
                     seen.setdefault(key, [f.storage for f in found if f.storage is not None])
-        taken: set[int] = set()
-        sharing = []
+        groups: list[list[str]] = []
         for key, storages in seen.items():
-            if taken & set(storages):
-                sharing.append(key)
-            taken |= set(storages)
-        return sharing
+            group = next((g for g in groups if any(set(seen[other]) & set(storages) for other in g)), None)
+            if group is None:
+                groups.append([key])
+            else:
+                group.append(key)
+        return [group for group in groups if len(group) > 1]
 
     def _class_writes_attributes(self) -> bool:
         owner = next((n for n in self.around(self.function) if isinstance(n, ast.ClassDef)), None)
@@ -358,7 +358,7 @@ class Place:
             if isinstance(parent, ast.BinOp):
                 other = parent.right if parent.left is use else parent.left
                 seen = facts.values(other)[0]
-                if seen and all(f.is_tensor and (f.shape or f.dtype in _DEFAULT[number]) for f in seen):
+                if seen and all(_promotes_alike(f, number) for f in seen):
                     continue
             elif isinstance(parent, ast.Compare):
                 others = [v for v in (parent.left, *parent.comparators) if v is not use]
@@ -368,6 +368,14 @@ class Place:
                 continue
             return parent
         return None
+
+
+def _promotes_alike(fact: Fact, number: str) -> bool:
+    """Whether an operation with it gives the same for a Python number and a 0-dim tensor of its type."""
+    floating = (fact.dtype or "").startswith(("torch.float", "torch.bfloat"))
+    if not fact.is_tensor or (number == "float" and not floating):
+        return False
+    return bool(fact.shape) or fact.dtype in _DEFAULT[number]
 
 
 _DEFAULT = {"float": ("torch.float64",), "int": ("torch.int64",), "bool": ("torch.bool",)}

@@ -140,7 +140,7 @@ class Selection:
         uses = sum(a != b for a, b in pairs) + len(selected.safe)
         lines = ""
         predicate = flag or branch.test.select_code(torch)
-        if uses > 1 and flag is None:
+        if (uses > 1 or (uses and len(pairs) > 1)) and flag is None:
             predicate, lines = self.flag(branch)
         if uses:
             self.lowering.record(branch.test, predicate)
@@ -156,16 +156,15 @@ class Selection:
         if outs[0].key == RETURN:
             return lines + edit.wrap_call(f"return {', '.join(codes)}") + "\n"
         bound = [out.key for out in targets]
-        crossing = any(
-            key in flow.reads(ast.parse(code, mode="eval"))
-            for i, key in enumerate(bound)
-            for code in codes[i + 1 :]
-        )
-        if crossing and not any(out.in_place or out.attribute for out in targets):
+        if not _crossing(bound, codes):
+            return lines + "".join(edit.wrap_call(o.assigned(c)) for o, c in zip(targets, codes, strict=True))
+        if not any(out.in_place or out.attribute for out in targets):
             return lines + edit.wrap_call(f"{', '.join(bound)} = {', '.join(codes)}") + "\n"
-        for out, code in zip(targets, codes, strict=True):
-            lines += edit.wrap_call(out.assigned(code))
-        return lines
+        names = [self.lowering.unused(f"new_{key.rpartition('.')[2]}") for key in bound]
+        lines += "".join(
+            edit.wrap_call(f"{name} = {code}") + "\n" for name, code in zip(names, codes, strict=True)
+        )
+        return lines + "".join(out.assigned(name) for out, name in zip(targets, names, strict=True))
 
 
 class _Run:
@@ -290,16 +289,9 @@ class _Run:
                 needs |= value.needs
             elif safe is not None and key == safe[0]:
                 replaced[use] = safe[1]
-        kept = {n: lowering.renamed.get(n) for n in replaced}
-        lowering.renamed.update(replaced)
-        try:
+        with lowering.renaming():
+            lowering.renamed.update(replaced)
             code = lowering.code(node, self.side.force)
-        finally:
-            for n, old in kept.items():
-                if old is None:
-                    del lowering.renamed[n]
-                else:
-                    lowering.renamed[n] = old
         return _Value([code], why, frozenset(needs))
 
     def _made_safe(self, node: ast.expr) -> tuple[str, str] | None:
@@ -373,6 +365,12 @@ class _Run:
         if isinstance(statement.op, ast.Mult | ast.Div) and isinstance(value, ast.Constant) and value.value:
             return None
         return f"the gradient of `{code}` can be NaN where it isn't taken"
+
+
+def _crossing(keys: Sequence[str], codes: Sequence[str]) -> bool:
+    """Whether a code reads what an earlier one has just bound."""
+    reads = [state.keys_read(ast.parse(code, mode="eval")) for code in codes]
+    return any(key in read for i, key in enumerate(keys) for read in reads[i + 1 :])
 
 
 def _target(statement: ast.stmt) -> tuple[str, ast.expr] | None:

@@ -149,8 +149,8 @@ def children(node: ast.AST | Iterable[ast.AST]) -> Iterable[ast.AST]:
 def operand(code: str, *, of: str = ".") -> str:
     """The code as an operand of ``of``, in parentheses where it needs them.
 
-    "." is an attribute or ``~``, which bind tightest; "&" any operator behind which a sign may stand bare; "<" a
-    comparison.
+    "." is an attribute or ``~``, which bind tightest; "&" any operator behind which a sign may stand bare;
+    "<" a comparison.
     """
     tree = ast.parse(code.strip(), mode="eval").body
     atoms = ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.Constant | ast.List | ast.Dict | ast.Set
