@@ -22,6 +22,6 @@ def build():
         max_position_embeddings=64,
         use_cache=False,
     )
-    model = BartModel(config).half().eval()
+    model = BartModel(config).half().eval().requires_grad_(False)
     ids = torch.randint(3, 128, (2, 9))
     return model, [((), {"input_ids": ids, "decoder_input_ids": ids})]
