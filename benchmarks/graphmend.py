@@ -135,7 +135,8 @@ def one_row(name: str, dtype: str) -> None:
         "sites_left": [_words(repair) for repair in left],
         "family_left": sum(r.site.kind in FAMILIES for r in left),
         "levels": dict(Counter(str(repair.level) for repair in applied)),
-        "verified": fix.verified,
+        "changed": bool(fix.result.changes),
+        "verified": fix.verified or not fix.result.changes,  # nothing changed, nothing to prove
         "unproven": [f"{c.name}: {c.detail}"[:200] for c in fix.evidence.checks if not c.passed],
         "wrong": int(not same(eager_output, output)) + int(sorted(eager_texts) != sorted(texts)),
         "seconds": round(seconds, 1),
@@ -153,9 +154,10 @@ def _words(repair: Any) -> str:
 def show(row: dict[str, Any]) -> str:
     if "error" in row:
         return f"{row['row']:32} FAILED {row['error']}"
+    verdict = "unchanged" if not row["changed"] else "verified" if row["verified"] else "NOT VERIFIED"
     lines = [
         f"{row['row']:32} {row['before']:3} -> {row['after']:2}  peer {row['peer_after']:2}  "
-        f"{'verified' if row['verified'] else 'NOT VERIFIED':12} {row['levels']!s:32} {row['seconds']:6.1f} s"
+        f"{verdict:12} {row['levels']!s:32} {row['seconds']:6.1f} s"
         f"  ({row['seconds'] / row['capture_seconds']:.1f} captures){'  WRONG' if row['wrong'] else ''}"
     ]
     lines += [f"    left: {left}" for left in row["sites_left"]]
@@ -184,6 +186,7 @@ def main() -> None:
         "before": sum(row["before"] for row in good),
         "after": sum(row["after"] for row in good),
         "verified_rows": sum(row["verified"] for row in good),
+        "unchanged_rows": sum(not row["changed"] for row in good),
         "family_sites_left": sum(row["family_left"] for row in good),
         "wrong": sum(row["wrong"] for row in good),
         "peer_after": sum(row["peer_after"] for row in good),
