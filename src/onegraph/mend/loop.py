@@ -258,8 +258,13 @@ class _Loop:
         return found[0] if found else None
 
     def _covered_by(self, author: Job) -> list[Job]:
-        """Jobs whose lines the author rewrote."""
-        covered = [(step.job, self._coverer(step.job)) for step in self.steps if step.covered]
+        """Jobs whose lines the author rewrote, without those that this round took away already."""
+        left = {id(job) for job in self.jobs}
+        covered = [
+            (step.job, self._coverer(step.job))
+            for step in self.steps
+            if step.covered and id(step.job) in left
+        ]
         return [job for job, other in covered if other is not None and other.job is author]
 
     def _coverer(self, job: Job) -> Step | None:

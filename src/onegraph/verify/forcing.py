@@ -92,14 +92,15 @@ class Condition:
 
 
 def conditions(predicates: Iterable[Predicate]) -> tuple[Condition, ...]:
-    """The predicates, those that share a text in one function joined."""
+    """The predicates, those that share a text in one function joined, and those that are repaired once more."""
     joined: list[Condition] = []
     for predicate in predicates:
         new = Condition(
             predicate.function, frozenset({_normal(predicate.before)}), frozenset({_normal(predicate.after)})
         )
         for old in tuple(joined):
-            if old.function == new.function and (old.before & new.before or old.after & new.after):
+            shared = old.before & new.before or old.after & new.after or old.after & new.before
+            if old.function == new.function and shared:
                 joined.remove(old)
                 new = Condition(new.function, old.before | new.before, old.after | new.after)
         joined.append(new)
