@@ -129,15 +129,17 @@ def test_every_bit_is_kept(load: Load, body: str, inputs: str) -> None:
         ("s = x.float().mean().item()\nreturn (x > 2) * s", INTEGERS),
         ("s = x.float().mean().item()\nreturn x * s + s - x / (s + 3), s - x, s / x", HALVES),
         ("n = (x > 0).sum().item()\nreturn x * n / (n + 1)", HALVES),
+        ("s = x.float().mean().item() * 7\nreturn s * x, s + x, s - x, s > x", HALVES),
         ("s = x.mean().item() if x.shape[0] > 3 else 1.0\nreturn x * s", SIZES),
         ("s = 1.0\nif x.shape[0] > 3:\n    s = x.mean().item()\nreturn x * s", SIZES),
         ("total = 0\nfor p in (x, x * 2):\n    total += p.norm().item()\nreturn x * total", FLOATS),
         ("try:\n    s = x.mean().item()\nexcept RuntimeError:\n    s = 0.0\nreturn x * s", FLOATS),
         ("s = x.float().mean()\ns = float(s.detach())\nif x.dim() > 5:\n    s = 1.0\nreturn x * s", FLOATS),
         (
-            "while True:\n    s = x.mean().item()\n    if x.dim() < 9:\n        break\n    s = 2.0\nreturn x * s",
+            "while 1:\n    s = x.mean().item()\n    if x.dim() < 9:\n        break\n    s = 2\nreturn x * s",
             FLOATS,
         ),
+        ("n = x.sum().item()\nn *= 0.1\nreturn x * n", INTEGERS),
         ("def f(t, by):\n    return t * float(by)\nreturn f(x, x.detach().mean())", FLOATS),
     ],
 )
@@ -175,6 +177,9 @@ def test_other_types_keep_every_bit(load: Load, body: str, inputs: str) -> None:
         ("s = x.mean().item()\ny = x.long()\ny[0] = s\nreturn y", HALVES, "another kind of dtype"),
         ("s = x.float().mean().item()\ny = x.clone()\ny *= int(s)\nreturn y", INTEGERS, "cut to an integer"),
         ("s = x.float().mean().item()\nreturn x.sum() * s", HALVES, "rounded differently"),
+        ("b = x.any().item()\nreturn b - x.double()", FLOATS, "a bool in a subtraction"),
+        ("s = x.float().mean().item()\nreturn s * (x + x)", HALVES, "left of a half precision tensor"),
+        ("s = x.mean().item()\nreturn x * (s % 2)", FLOATS, "a float under `%`"),
         ("global G\nG = x.mean().item()\nreturn x * G", FLOATS, "stored outside"),
         ("x.s = x.mean().item()\nreturn x * x.s", FLOATS, "stored outside"),
         (

@@ -28,6 +28,14 @@ class Inserts:
     def suffix(self, owner: ast.AST, node: ast.expr, suffix: str, *, operand: bool) -> None:
         """``node`` + ``suffix`` (".double()"), with parentheses where the node needs them. ``operand``: the
         node is an operand of an operator, so parentheses directly around it are its own."""
+        if isinstance(node, ast.Name) and isinstance(
+            node.ctx, ast.Store
+        ):  # in the text that `write_out` made
+            self._items[owner] = [
+                (start, order, nesting, end, new.replace(node.id, node.id + suffix, 1))
+                for start, order, nesting, end, new in self._items[owner]
+            ]
+            return
         start, end = self.span(node)
         if operand and (outer := self._parentheses(start, end)):
             self._insert(owner, outer[1], _AFTER, -outer[0], suffix)

@@ -237,6 +237,8 @@ class Calls:
         if isinstance(facts, Number):
             raise NotAlike(node, f"is passed to `{ast.unparse(func)}` beside a plain number")
         for argument in places.values():
+            if name.startswith("sub") and values[argument].number is Number.BOOL:
+                raise NotAlike(node, "is a bool in a subtraction, which torch refuses for tensors")
             if "masked_fill" in name or name.endswith("_"):
                 self.operators.same_category(argument, values[argument], facts)
             self.operators.beside_tensor(node, argument, values[argument], tensor, facts, operand=False)

@@ -115,8 +115,12 @@ class Operators:
             )
         if right is None and sign in ("//", "%"):
             raise NotAlike(node, f"is divided by a tensor with `{sign}`")
+        if sign == "-" and carried.number is Number.BOOL:
+            raise NotAlike(node, "is a bool in a subtraction, which torch refuses for tensors")
         if right is None and sign == "/":
             self._reciprocal(node, carried_node, carried, other_node, other)
+        elif right is None and sign in "+*" and any(numbers.is_reduced(fact) for fact in other):
+            self._tensor_first(node, carried_node, sign, other_node, other, carried)
         else:
             self.beside_tensor(node, carried_node, carried, other_node, other, operand=True)
         return None
@@ -155,8 +159,12 @@ class Operators:
         if sign in ("/", "//", "%"):
             if not left or literal == 0:
                 raise NotAlike(node, "is a divisor: Python raises on zero, a tensor does not")
+            if sign == "%" and max(carried.number, other[1]) > Number.INT:
+                raise NotAlike(node, "is a float under `%`, whose zero has another sign for tensors")
             if literal is None:
                 self._keep_zero_division(node, sign, operand, carried, other)
+        if sign == "-" and other[1] is Number.BOOL:
+            raise NotAlike(node, "meets a bool in a subtraction, which torch refuses for tensors")
         if literal is not None and abs(literal) > numbers.EXACT_INT and isinstance(literal, int):
             raise NotAlike(node, "meets an integer that double can't hold")
         result = numbers.arithmetic(carried.number, other[1], division=sign == "/")
@@ -281,6 +289,23 @@ class Operators:
             self.cast(owner, node, carried, f".to({ast.unparse(tensor)}.dtype)", operand=operand)
         elif cast is Cast.DEFAULT:
             self.cast(owner, node, carried, f".to({self.torch}.get_default_dtype())", operand=operand)
+
+    def _tensor_first(
+        self,
+        node: ast.AST,
+        held: ast.expr,
+        sign: str,
+        tensor: ast.expr,
+        facts: tuple[Fact, ...],
+        carried: Carried,
+    ) -> None:
+        """``number * half`` as ``half * number``, which is what eager computes: in front, a 0-dim tensor would
+        be rounded to half precision first."""
+        if not (isinstance(node, ast.BinOp) and repeatable(held) and repeatable(tensor)):
+            raise NotAlike(node, "stands left of a half precision tensor", "Write the tensor first.")
+        self.beside_tensor(node, held, carried, tensor, facts, operand=True)  # no cast: it has dimensions
+        texts = (source.segment(self.inserts.text, part) for part in (tensor, held))
+        self.inserts.swap(node, node, f" {sign} ".join(texts))
 
     def _can_name(self, owner: ast.AST, node: ast.expr, tensor: ast.expr) -> bool:
         """Whether the tensor operand can get a name on the spot: it is evaluated first, and stands in no

@@ -107,7 +107,7 @@ class Cast(IntEnum):
 def cast_beside(number: Number, others: Sequence[Fact]) -> Cast:
     """The cast that gives a 0-dim tensor beside tensors the promotion of a Python number. Raises Unlike."""
     needed = {_cast_beside_one(number, fact) for fact in others}
-    if needed == {Cast.NONE, Cast.OTHER} and not any(_reduced(fact) for fact in others):
+    if needed == {Cast.NONE, Cast.OTHER} and not any(is_reduced(fact) for fact in others):
         return Cast.OTHER  # the value is cast to that dtype anyway
     if len(needed) != 1:
         raise Unlike("meets tensors of several kinds")
@@ -127,10 +127,10 @@ def _cast_beside_one(number: Number, fact: Fact) -> Cast:
         return Cast.DEFAULT if number in (Number.FLOAT, Number.MIXED) else Cast.NONE
     if fact.shape or fact.dtype == number.dtype or (number < other and number is not Number.MIXED):
         return Cast.NONE
-    if _reduced(fact):
+    if is_reduced(fact):
         raise Unlike(f"meets a {fact.dtype} tensor without dimensions: there the sum is rounded differently")
     return Cast.OTHER
 
 
-def _reduced(fact: Fact) -> bool:
+def is_reduced(fact: Fact) -> bool:
     return fact.dtype in ("torch.float16", "torch.bfloat16") or "float8" in (fact.dtype or "")
