@@ -197,6 +197,7 @@ class Candidate:
     functions: tuple[str, ...]  # qualified names of the functions whose bodies changed
     notes: tuple[str, ...] = ()  # what moves, for level relaxed and lossy
     predicates: tuple[Predicate, ...] = ()
+    rounding: bool = False  # computes the same in other operations: equal within torch.testing's tolerances
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,8 +100,8 @@ def tools(repairs: Kind, whole: Any = judge) -> Tools:
         residual=functools.partial(observe, residual=True),
         diagnose=functools.partial(diagnose, classify=classify),
         repairs=repairs,
-        trial=lambda p, before, after, predicates, level: verify.uncompiled(
-            p, before, after, predicates, level=level
+        trial=lambda p, before, after, predicates, level, rounding: verify.uncompiled(
+            p, before, after, predicates, level=level, rounding=rounding
         ),
         whole=whole,
     )

@@ -10,6 +10,8 @@ Exact: both sides become ``torch.where`` where running both is silent, cheap and
 Relaxed: where a parameter or input is used on one side only, its gradient is zero instead of None when the
 other
 side runs; an attribute made on first use is made whichever side runs.
+Relaxed, equal up to rounding: a shortcut that only sets a name to None (a mask that hides nothing) is
+dropped, where a recorded call takes it and the same comes out.
 Declined, with the reason: sides of different type, dtype or shape, names set on one path only, ``break``,
 loops,
 effects and random numbers inside, Python numbers that the program uses as such.
@@ -18,21 +20,23 @@ effects and random numbers inside, Python numbers that the program uses as such.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
-from onegraph.kinds import tree
+from onegraph.kinds import shortcut_examples, tree
 from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.branch_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.branch_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import lower_branch
+from onegraph.lowering.none_arm import without_shortcut
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
 
 NAME = "branch_on_tensor"
 TITLE = "A branch that a tensor's value decides"
 GB_IDS = ("GB0170", "GB0035")
-EXAMPLES: tuple[Example, ...] = _EXAMPLES
-UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
+EXAMPLES: tuple[Example, ...] = (*_EXAMPLES, *shortcut_examples.EXAMPLES)
+UNTOUCHED: tuple[Untouched, ...] = (*_UNTOUCHED, *shortcut_examples.UNTOUCHED)
 
 _TESTED = ast.If | ast.IfExp | ast.While | ast.BoolOp | ast.comprehension
 
@@ -46,5 +50,12 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
-    """See `lowering.lower_branch`."""
-    yield from lower_branch(request)
+    """See `lowering.lower_branch`; a shortcut to None is dropped only where that leads to nothing."""
+    shortcut = list(without_shortcut(request))
+    declined = [each for each in shortcut if isinstance(each, Declined)]
+    for each in itertools.chain(lower_branch(request), shortcut):
+        if isinstance(each, Candidate):
+            yield each
+        elif each not in declined:
+            declined.append(each)
+    yield from declined

@@ -17,7 +17,7 @@ from onegraph.state import World
 LEVELS = (Level.EXACT, Level.RELAXED, Level.LOSSY)
 
 Repairs = Callable[[Request], Iterable[Candidate | Declined]]
-Trial = Callable[[Program, Workspace, Workspace, tuple[Predicate, ...], Level], Evidence]
+Trial = Callable[[Program, Workspace, Workspace, tuple[Predicate, ...], Level, bool], Evidence]
 
 
 @dataclass(slots=True)
@@ -162,7 +162,8 @@ class Bench:
         try:
             for change in after.changes():
                 pair(change, "current")
-            return self._trial(self._program, before, after, candidate.predicates, candidate.level)
+            allowed = candidate.level, candidate.rounding
+            return self._trial(self._program, before, after, candidate.predicates, *allowed)
         except (SwapError, SyntaxError) as error:
             return Evidence((Check("trial", False, str(error)),))
 

@@ -48,6 +48,8 @@ class Whole(Protocol):
         predicates: tuple[Predicate, ...],
         level: Level,
         backends: tuple[str, ...] | None = None,
+        *,
+        rounding: bool = False,
     ) -> Evidence: ...
 
 
@@ -287,7 +289,9 @@ class _Loop:
         found = [step.candidate for step in steps if step.candidate is not None]
         predicates = tuple(predicate for candidate in found for predicate in candidate.predicates)
         level = max((candidate.level for candidate in found), key=LEVELS.index)
-        return self.tools.whole(self.program, steps[-1].workspace, predicates, level, backends)
+        rounding = {"rounding": True} if any(candidate.rounding for candidate in found) else {}
+        workspace = steps[-1].workspace
+        return self.tools.whole(self.program, workspace, predicates, level, backends, **rounding)
 
     def _guilty(self, failed: set[str]) -> Job:
         """The repair with which these checks begin to fail."""

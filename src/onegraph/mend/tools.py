@@ -32,9 +32,14 @@ def _reason(break_: Break) -> str:
 
 
 def _trial(
-    program: Program, before: Workspace, after: Workspace, predicates: tuple[Predicate, ...], level: Level
+    program: Program,
+    before: Workspace,
+    after: Workspace,
+    predicates: tuple[Predicate, ...],
+    level: Level,
+    rounding: bool,
 ) -> Evidence:
-    return verify.uncompiled(program, before, after, predicates, level=level)
+    return verify.uncompiled(program, before, after, predicates, level=level, rounding=rounding)
 
 
 def _whole(
@@ -43,6 +48,10 @@ def _whole(
     predicates: tuple[Predicate, ...],
     level: Level,
     backends: tuple[str, ...] | None = None,
+    *,
+    rounding: bool = False,
 ) -> Evidence:
     chosen = verify.BACKENDS if backends is None else backends
-    return verify.whole(program, Workspace(), mended, predicates, level=level, backends=chosen)
+    return verify.whole(
+        program, Workspace(), mended, predicates, level=level, backends=chosen, rounding=rounding
+    )

@@ -61,17 +61,19 @@ def allows(level: Level, needed: Level | None) -> bool:
     return needed is not None and _ORDER.index(level) >= _ORDER.index(needed)
 
 
-def compare(expected: Observation, actual: Observation, *, exact: bool) -> Comparison:
+def compare(
+    expected: Observation, actual: Observation, *, exact: bool, rounding: bool = False
+) -> Comparison:
     """How ``actual`` differs from ``expected``, which is eager's run.
 
     ``exact`` compares bit for bit and word for word (two uncompiled runs); else numbers are compared with the
     tolerances of ``torch.testing``, printed numbers to their last digit, and the compiler's own warnings are
-    not counted.
+    not counted. ``rounding`` makes it relaxed where tensors differ within those tolerances though ``exact``.
     """
-    outputs = Measure(exact, "outputs")
+    outputs = Measure(exact, "outputs", rounding=rounding)
     gradients = Measure(exact, "gradients", signed_zeros=False)
-    arguments = Measure(exact, "arguments")
-    state = Measure(exact, "state")
+    arguments = Measure(exact, "arguments", rounding=rounding)
+    state = Measure(exact, "state", rounding=rounding)
     found = [
         *_errors(expected.error, actual.error, exact, "exceptions", "the run"),
         *_arguments(expected, actual, arguments),

@@ -30,6 +30,7 @@ class Variation:
     resized: bool = False
     gradients: bool = False
     varied: bool = True
+    nan: bool = False  # a NaN was put into the inputs
 
     @property
     def essential(self) -> bool:
@@ -76,7 +77,7 @@ def _all(call: Call, world: World) -> Iterator[Variation]:
     if any(t.is_floating_point() for _, t in _tensors(call)):
         yield Variation("floats negated", _floats(call, lambda t: -t))
         yield Variation("floats 1000 times larger", _floats(call, lambda t: t * 1000))
-        yield Variation("floats with a NaN", _floats(call, _with_nan))
+        yield Variation("floats with a NaN", _floats(call, _with_nan), nan=True)
     if any(_is_mask(t) for _, t in _tensors(call)):
         yield Variation("masks inverted", map_tensors(call, lambda t: _inverted(t) if _is_mask(t) else t))
     yield Variation("another seed", call, seed=2)

@@ -48,6 +48,7 @@ class _Case:
     checks: list[Check] = field(default_factory=list)
     ledgers: list[Ledger] = field(default_factory=list)
     unstable: list[Comparison] = field(default_factory=list)
+    rounding: bool = False
 
     def ledger(self, name: str) -> Ledger:
         made = Ledger(name, self.level)
@@ -65,11 +66,12 @@ def whole(
     *,
     level: Level = Level.RELAXED,
     backends: Sequence[str] = BACKENDS,
+    rounding: bool = False,
 ) -> Evidence:
     """Compare the mended program with the original on every recorded call and on variations of them.
 
-    Runs in the caller's gradient mode. ``level`` is what may differ, as in ``uncompiled``. Checks are named
-    by stage: "uncompiled: ...", "recount, ...", "<backend>: ...", "forced arms: ...". State and random
+    Runs in the caller's gradient mode. ``level`` and ``rounding`` are what may differ, as in ``uncompiled``.
+    Checks are named by stage: "uncompiled: ...", "recount, ...", "<backend>: ...", "forced arms: ...". State and random
     streams are as before afterwards; whatever was compiled is forgotten.
     """
     start = time.perf_counter()
@@ -79,7 +81,7 @@ def whole(
         world = world_of(program, original, mended)
     except (SwapError, SyntaxError) as error:
         return Evidence((Check("swap", False, f"the mended text can't run: {error}"),))
-    case = _Case(program, original, mended, conditions(predicates), level, world)
+    case = _Case(program, original, mended, conditions(predicates), level, world, rounding=rounding)
     try:
         _stages(case, [name for name in BACKENDS if name in backends])
     except SwapError as error:
@@ -98,7 +100,8 @@ def whole(
 
 def _stages(case: _Case, backends: list[str]) -> None:
     ledger = case.ledger("uncompiled")
-    seen = compare_texts(case.program, case.original, case.mended, case.known, case.world, ledger)
+    texts = case.original, case.mended
+    seen = compare_texts(case.program, *texts, case.known, case.world, ledger, case.rounding)
     case.unstable = ledger.instabilities
     case.checks += [*ledger.checks(), *seen.checks]
     runs = _compiled_runs(case)
