@@ -65,8 +65,8 @@ def show(row: dict[str, Any]) -> str:
         return f"{row['row']:8} FAILED {row['error']}"
     proof = "verified" if row["verified"] else "NOT VERIFIED"
     return (
-        f"{row['row']:8} {row['before']} -> {row['after_compile']} by compile, {row['after_overlay']} by overlay, {proof}"
-        f"{'  WRONG' if row['wrong'] else ''}"
+        f"{row['row']:8} {row['before']} -> {row['after_compile']} by compile, {row['after_overlay']} by overlay"
+        f", {proof}{'  WRONG' if row['wrong'] else ''}"
     )
 
 

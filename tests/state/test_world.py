@@ -289,3 +289,18 @@ def test_a_library_that_is_merely_called_keeps_its_own_books():
         assert world.changes() == {}
     finally:
         del click.calls
+
+
+def test_a_buffer_bound_anew_to_the_same_content_is_no_change():
+    module = torch.nn.Module()
+    module.register_buffer("frequencies", torch.tensor([1.0, float("nan")]))
+
+    def again(factor):
+        module.register_buffer("frequencies", module.frequencies * factor)
+
+    world = World(program(lambda: module))
+    world.snapshot()
+    again(1.0)
+    assert world.changes() == {}
+    again(2.0)
+    assert [path.rpartition(".")[2] for path in world.changes()] == ["frequencies"]

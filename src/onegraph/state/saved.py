@@ -396,14 +396,28 @@ def _same(now: list[Any], before: list[Any]) -> bool:
 
 
 def _unchanged(now: Any, before: Any) -> bool:
-    """The same object, or an equal Python constant; an item of a dict is a (key, value) pair."""
+    """The same object, an equal Python constant, or a copy of a tensor; an item of a dict is a (key, value) pair.
+
+    A name that is bound anew to a tensor with the same content (a buffer that is registered again) is as it was for
+    whoever reads it. What happens to the old object is seen where that object is saved.
+    """
     if now is before:
         return True
     if type(now) is not type(before):
         return False
+    if isinstance(now, torch.Tensor):
+        return has_plain_storage(now) and has_plain_storage(before) and _same_content(now, before)
     if type(now) is tuple:
         return len(now) == len(before) and all(map(_unchanged, now, before))
     return type(now) in (bool, int, float, complex, str, bytes) and repr(now) == repr(before)
+
+
+def _same_content(now: torch.Tensor, before: torch.Tensor) -> bool:
+    told = [(t.shape, t.dtype, t.device, t.layout, t.requires_grad, t.grad_fn is None) for t in (now, before)]
+    if told[0] != told[1] or now.device.type == "meta":
+        return False
+    now, before = now.detach(), before.detach()
+    return bool(((now == before) | ((now != now) & (before != before))).all())
 
 
 def _contents(cell: types.CellType) -> Any:
