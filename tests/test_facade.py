@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 import onegraph
+from onegraph import pipeline
+from onegraph.facade import Report
+from onegraph.model import Call, Program
 from onegraph.targets import TargetError, TargetFailed
 
 
@@ -151,3 +156,17 @@ def test_the_package_lists_its_public_names() -> None:
         assert getattr(onegraph, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         onegraph.nothing  # noqa: B018
+
+
+def steps(x: torch.Tensor) -> Any:
+    for i in range(2):
+        print("step", i)
+        yield x + i
+
+
+def test_where_the_probe_stopped_early_is_told() -> None:
+    program = Program("steps", steps, (Call((torch.ones(2),)),))
+    report = Report("steps", functools.partial(pipeline.run, program))
+    (sentence,) = report.findings.trace.unseen
+    assert sentence.startswith("probe of call 1 stopped at")
+    assert "not looked at further" in str(report) and json.loads(report.to_json())["unseen"] == [sentence]

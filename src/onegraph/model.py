@@ -121,11 +121,12 @@ class Trace:
     graphs: tuple[Graph, ...] = ()
     recompiles: tuple[Recompile, ...] = ()
     frames_given_up: tuple[str, ...] = ()  # "function (file:line)", run eagerly as a whole
-    limits_reached: tuple[str, ...] = ()  # "function (file:line)", recompile limit reached: eager from then on
+    limits_reached: tuple[str, ...] = ()  # "function (file:line)", recompile limit: eager from then on
     disagreements: tuple[str, ...] = ()  # hooks against structured trace, in words
     compiled_calls: int = 0  # frames that Dynamo tried to compile; 0 means "nothing was compiled"
     error: BaseException | None = None  # raised by the program itself, or by the compiler
     seconds: float = 0.0
+    unseen: tuple[str, ...] = ()  # where looking behind the breaks ended early, in words
 
 
 @dataclass(frozen=True, slots=True)

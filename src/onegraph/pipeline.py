@@ -3,16 +3,14 @@ deliver."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from onegraph import mend, observe, verify
-from onegraph.diagnose import diagnose
-from onegraph.kinds import families, registry
-from onegraph.model import Break, Evidence, Findings, FixResult, Level, Program, Trace
+from onegraph.mend import findings_of, look
+from onegraph.model import Evidence, Findings, FixResult, Level, Program, Trace
 from onegraph.rewrite.workspace import Workspace
 from onegraph.state import preserved
 from onegraph.state.copying import copy_call
@@ -37,13 +35,13 @@ def run(target: Target) -> Findings:
     version.require()
     if isinstance(target, Script):
         trace, entries = _run_script(target)
-        return _findings(trace, _hidden(trace, entries))
+        return findings_of(trace, _behind(trace, entries))
     with quiet():
-        trace = observe.observe(target)
-        hidden = observe.probe(target) if trace.breaks else ()
-    if trace.error is not None and not dynamo.is_compiler_error(trace.error):
+        findings = look(target)
+    error = findings.trace.error
+    if error is not None and not dynamo.is_compiler_error(error):
         _raise_if_always(target)
-    return _findings(trace, hidden)
+    return findings
 
 
 def fix(
@@ -67,7 +65,7 @@ def fix(
     for entry in entries:
         with entry.mode():
             results.append(_fix_program(entry.program, level, select, ignore))
-    result = one_result(str(target), _findings(trace, ()), results)
+    result = one_result(str(target), findings_of(trace), results)
     return replace(result, evidence=_verified_together(result, entries, results))
 
 
@@ -76,21 +74,7 @@ def watching() -> Iterator[Callable[[], Findings]]:
     """Watch everything compiled inside; the value gives the findings so far."""
     version.require()
     with observe.watch() as seen:
-        yield lambda: _findings(seen.trace(), ())
-
-
-def reason(break_: Break) -> str:
-    """One sentence on why the graph breaks: the kind's own, else what its page says happens, else its
-    family's."""
-    kind = registry.get(registry.classify(break_))
-    own: Callable[[Break], str] | None = getattr(kind, "reason", None)
-    if own is not None:
-        return own(break_)
-    happens = re.search(r"^What happens: (.+?)[.;:](?:\s|$)", kind.__doc__ or "", re.MULTILINE | re.DOTALL)
-    if happens is None:
-        return families.of(break_.gb_type).meaning
-    sentence = " ".join(happens[1].split()).replace("``", "`")
-    return sentence[0].upper() + sentence[1:] + "."
+        yield lambda: findings_of(seen.trace())
 
 
 def _fix_program(program: Program, level: Level, select: Sequence[str], ignore: Sequence[str]) -> FixResult:
@@ -133,17 +117,12 @@ def _run_script(script: Script) -> tuple[Trace, tuple[Recorded, ...]]:
     return seen.trace(), recording.entries()
 
 
-def _hidden(trace: Trace, entries: Sequence[Recorded]) -> list[Break]:
-    hidden: list[Break] = []
-    if trace.breaks:
-        for entry in entries:
-            with entry.mode(), quiet():
-                hidden += observe.probe(entry.program)
-    return hidden
-
-
-def _findings(trace: Trace, hidden: Sequence[Break]) -> Findings:
-    return diagnose(trace, hidden, classify=registry.classify, explain=reason)
+def _behind(trace: Trace, entries: Sequence[Recorded]) -> list[observe.Probe]:
+    probes = []
+    for entry in entries if trace.breaks else ():
+        with entry.mode(), quiet():
+            probes.append(observe.explore(entry.program))
+    return probes
 
 
 def _raise_if_always(program: Program) -> None:

@@ -54,6 +54,7 @@ def findings_together(findings: Sequence[Findings]) -> Findings:
             frames_given_up=tuple(item for trace in traces for item in trace.frames_given_up),
             limits_reached=tuple(item for trace in traces for item in trace.limits_reached),
             disagreements=tuple(item for trace in traces for item in trace.disagreements),
+            unseen=tuple(item for trace in traces for item in trace.unseen),
             compiled_calls=sum(trace.compiled_calls for trace in traces),
             error=next((trace.error for trace in traces if trace.error is not None), None),
             seconds=sum(trace.seconds for trace in traces),

@@ -28,6 +28,7 @@ from onegraph.model import (
     Program,
     Span,
     Status,
+    Trace,
 )
 from onegraph.observe import observe
 from onegraph.rewrite import text
@@ -311,3 +312,38 @@ def test_a_break_that_another_one_caused_goes_with_it(load: Load) -> None:
     )
     titles = {repair.site.source: (repair.status, repair.title) for repair in result.repairs}
     assert titles["g(x)"] == (Status.APPLIED, "went away with the break that caused it")
+
+
+def counted_looks(load: Load, template: str) -> tuple[FixResult, list[int]]:
+    """With the real judge; how often the mended program was observed for itself."""
+    program = Program("f", load(TWO).f, (Call((torch.tensor([1.0, 2.0]),)),))
+    looks: list[int] = []
+
+    def look(program: Program) -> Trace:
+        looks.append(1)
+        return observe(program)
+
+    def whole(program: Program, mended: Workspace, *more: Any) -> Evidence:
+        predicates, level, _, goes_on, *_ = more
+        return verify.whole(
+            program, Workspace(), mended, predicates, level=level, backends=("eager",), goes_on=goes_on
+        )
+
+    def kind(request: Request) -> Iterator[Candidate]:
+        yield where(request, template, "first")
+        yield where(request, GOOD)
+
+    made = dataclasses.replace(tools(toy(branch=kind), whole), observe=look)
+    return mend(program, diagnose(observe(program), classify=classify), tools=made), looks
+
+
+def test_where_every_site_has_a_repair_the_verification_is_the_look(load: Load) -> None:
+    result, looks = counted_looks(load, GOOD)
+    assert result.evidence.verified and not result.after.sites and len(result.after.trace.graphs) == 1
+    assert looks == []
+
+
+def test_breaks_that_the_verification_sees_are_mended_too(load: Load) -> None:
+    result, _ = counted_looks(load, "({a}) if bool({test}) else ({b})")
+    assert result.evidence.verified and not result.after.sites
+    assert result.changes[0].mended.count("torch.where") == 2

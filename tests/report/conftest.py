@@ -92,6 +92,7 @@ def findings(branch: Site, dependency: Site, file: str) -> Findings:
         frames_given_up=("step (model.py:1)",),
         limits_reached=("step (model.py:1)",),
         disagreements=("recompile: the hooks saw 1, torch's structured trace 2",),
+        unseen=("probe of call 1 stopped at step (model.py:3): a generator",),
         compiled_calls=3,
         seconds=1.25,
     )

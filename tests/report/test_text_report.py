@@ -34,6 +34,7 @@ def test_a_run_says_all_else_that_happened(findings: Findings) -> None:
         "left to eager\n  step  model.py:1",
         "recompile limit reached: eager from then on\n  step  model.py:1",
         "the hooks saw 1, torch's structured trace 2",
+        "not looked at further\n  probe of call 1 stopped at step (model.py:3): a generator",
         "next: onegraph fix model.py:make   ·   onegraph explain branch_on_tensor",
     ):
         assert words in shown

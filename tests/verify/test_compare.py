@@ -104,3 +104,9 @@ def test_warnings_of_torchs_own_files_count_only_where_eager_has_them():
 )
 def test_texts(expected, actual, exact, allowed):
     assert [level for _, level in differences(expected, actual, exact)] == allowed
+
+
+def test_the_relative_difference_is_taken_where_eager_is_not_zero():
+    comparison = compare(out(0.0, 2.0), out(1e-9, 2.0000002), exact=False)
+    assert comparison.differences == () and 0 < comparison.max_rel < 1e-6 < 1e300
+    assert compare(out(0.0), out(1e-9), exact=False).max_rel == 0

@@ -222,3 +222,34 @@ def test_inductor_agrees_forward_and_backward_with_dropout(pair):
 )
 def test_only_numbers_as_far_from_eager_as_the_originals_are_put_down_to_torch(ours, theirs, allowed):
     assert _no_further(ours, theirs) is allowed
+
+
+def test_who_asked_sees_the_recount_and_can_end_it_there(pair):
+    made = pair(HEAD + BRANCH + INPUTS, HEAD + SELECT + INPUTS, ["program"])
+    seen = []
+    for answer in (True, False):
+        evidence = whole(
+            made.program,
+            made.original,
+            made.mended,
+            backends=QUICK,
+            goes_on=lambda trace, answer=answer: seen.append(trace) or answer,
+        )
+        assert evidence.verified is answer
+    assert [len(trace.graphs) for trace in seen] == [1, 1] and not seen[0].breaks and seen[0].error is None
+    ended = {check.name: check.passed for check in evidence.checks}
+    assert ended["recount, default mode"] is True and ended["eager"] is None and ended["aot_eager"] is None
+    assert "recount, fullgraph=True" not in ended
+
+
+def test_a_break_that_is_left_is_in_the_recount_that_is_shown(pair):
+    made = pair(HEAD + BRANCH + INPUTS, HEAD + BRANCH.replace("x * 2", "x + x") + INPUTS, ["program"])
+    seen = []
+    whole(
+        made.program,
+        made.original,
+        made.mended,
+        backends=QUICK,
+        goes_on=lambda trace: bool(seen.append(trace)),
+    )
+    assert [each.gb_type for each in seen[0].breaks if not each.consequence]

@@ -19,11 +19,8 @@ import torch
 from onegraph.deliver.caller import caller
 from onegraph.deliver.left import GraphBreaksLeft, GraphBreaksLeftWarning, Left, description, left, unproven
 from onegraph.deliver.private import private
-from onegraph.diagnose import diagnose
-from onegraph.kinds import registry
-from onegraph.mend import mend
+from onegraph.mend import look, mend
 from onegraph.model import Call, FixResult, Level, Program
-from onegraph.observe import observe, probe
 from onegraph.rewrite.source import SourceUnavailable, code_of
 from onegraph.rewrite.swap import code_map
 from onegraph.rewrite.workspace import Workspace
@@ -163,9 +160,7 @@ class _Mended:
 
 
 def _fix(program: Program, *, level: Level) -> FixResult:
-    trace = observe(program)
-    hidden = probe(program) if trace.breaks else ()
-    return mend(program, diagnose(trace, hidden, classify=registry.classify), level=level)
+    return mend(program, look(program), level=level)
 
 
 def _signature(value: Any, path: str = "", depth: int = 6) -> tuple[str, ...]:

@@ -10,14 +10,15 @@ import ast
 import importlib
 import linecache
 import pkgutil
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from typing import cast
 
 import onegraph.kinds
 from onegraph.diagnose.sites import site_frame
-from onegraph.kinds import tree
+from onegraph.kinds import families, tree
 from onegraph.kinds.base import Kind, is_kind
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
@@ -71,6 +72,21 @@ def classify(break_: Break, source_text: str | None = None) -> str:
     """
     node = node_at(break_, source_text)
     return next(kind.NAME for kind in all_kinds() if kind.recognises(break_, node))
+
+
+def reason(break_: Break) -> str:
+    """One sentence on why the graph breaks: the kind's own, else what its page says happens, else its
+    family's.
+    """
+    kind = get(classify(break_))
+    own: Callable[[Break], str] | None = getattr(kind, "reason", None)
+    if own is not None:
+        return own(break_)
+    happens = re.search(r"^What happens: (.+?)[.;:](?:\s|$)", kind.__doc__ or "", re.MULTILINE | re.DOTALL)
+    if happens is None:
+        return families.of(break_.gb_type).meaning
+    sentence = " ".join(happens[1].split()).replace("``", "`")
+    return sentence[0].upper() + sentence[1:] + "."
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onegraph.mend import loop
+from onegraph.mend.look import findings_of, look
 from onegraph.mend.loop import Tools
 from onegraph.mend.tools import standard
 from onegraph.model import Findings, FixResult, Level, Program
 
-__all__ = ["Tools", "mend"]
+__all__ = ["Tools", "findings_of", "look", "mend"]
 
 
 def mend(

@@ -39,7 +39,7 @@ RECOUNT = "recount"  # checks of this name count graph breaks: they lead to anot
 
 class Whole(Protocol):
     """Compares a mended workspace with the original program, compiled; without ``backends`` on all of
-    them."""
+    them. ``goes_on`` is asked with what the compiler did in the user's own mode; False ends it there."""
 
     def __call__(
         self,
@@ -48,7 +48,7 @@ class Whole(Protocol):
         predicates: tuple[Predicate, ...],
         level: Level,
         backends: tuple[str, ...] | None = None,
-        *,
+        goes_on: Callable[[Trace], bool] | None = None,
         rounding: bool = False,
     ) -> Evidence: ...
 
@@ -95,6 +95,7 @@ class _Loop:
     made: int = 0  # jobs so far
     first: int = 0  # of them, those known before anything was mended
     seen: dict[str, Findings] = field(default_factory=dict)  # mode -> findings in the current workspace
+    recount: Trace | None = None  # what the verification saw of the current workspace in the user's mode
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> FixResult:
@@ -103,9 +104,10 @@ class _Loop:
         evidence = Evidence()
         for _ in range(MAX_ROUNDS):
             self._build()
-            if not self._settled():
+            verified = self._verified()
+            if verified is None:
                 continue
-            evidence = self._timed("verify", self._verify)
+            evidence = verified
             failed = {check.name for check in evidence.checks if check.passed is False}
             if not failed or not self._applied():
                 break
@@ -125,19 +127,39 @@ class _Loop:
     def _build(self) -> None:
         self.steps = self._timed("mend", lambda: self.bench.steps(self.jobs))
         self.seen = {}
+        self.recount = None
+
+    def _verified(self) -> Evidence | None:
+        """The last word on the current workspace; None when another look at it brings something new to do.
+
+        Where every site has a repair, the verification itself is that look."""
+        if not self._applied() or not all(step.candidate or step.covered for step in self.steps):
+            return self._timed("verify", self._verify) if self._settled() else None
+        evidence = self._timed("verify", lambda: self._verify(self._clean))
+        if self.recount is not None and self._clean(self.recount):
+            self.seen["user"] = self.tools.diagnose(self.recount)
+            return evidence
+        if not self._settled():
+            return None
+        return evidence if self.recount is None else self._timed("verify", self._verify)
+
+    def _clean(self, trace: Trace) -> bool:
+        self.recount = trace
+        return trace.error is None and not self.tools.diagnose(trace).sites
 
     def _settled(self) -> bool:
         """Whether another look at the program brings nothing new to do."""
         if not self._applied():
             return True
-        if self._advance("user"):
+        if self._advance("user", self.recount):
             return False
         return not (self.seen["user"].sites and self._advance("residual"))  # some are left: are there others?
 
-    def _advance(self, mode: str) -> bool:
-        """Look at the current workspace; True when that changed the jobs."""
+    def _advance(self, mode: str, trace: Trace | None = None) -> bool:
+        """Look at the current workspace, unless it was seen already; True when that changed the jobs."""
         look = self.tools.observe if mode == "user" else self.tools.residual
-        trace = self._timed("observe", lambda: self._observed(look))
+        if trace is None:
+            trace = self._timed("observe", lambda: self._observed(look))
         self.seen[mode] = self.tools.diagnose(trace)
         if trace.error is not None and dynamo.is_compiler_error(trace.error):
             return self._blame_for(trace.error, look)
@@ -279,19 +301,24 @@ class _Loop:
 
     # --- guilt ----------------------------------------------------------------------------------------------
 
-    def _verify(self) -> Evidence:
+    def _verify(self, goes_on: Callable[[Trace], bool] | None = None) -> Evidence:
         if not self._applied():
             return Evidence()
-        return self._whole(self.steps)
+        return self._whole(self.steps, None, goes_on)
 
-    def _whole(self, steps: Sequence[Step], backends: tuple[str, ...] | None = None) -> Evidence:
+    def _whole(
+        self,
+        steps: Sequence[Step],
+        backends: tuple[str, ...] | None = None,
+        goes_on: Callable[[Trace], bool] | None = None,
+    ) -> Evidence:
         """The program with these repairs against the program without any."""
         found = [step.candidate for step in steps if step.candidate is not None]
         predicates = tuple(predicate for candidate in found for predicate in candidate.predicates)
         level = max((candidate.level for candidate in found), key=LEVELS.index)
-        rounding = {"rounding": True} if any(candidate.rounding for candidate in found) else {}
+        rounding = any(candidate.rounding for candidate in found)
         workspace = steps[-1].workspace
-        return self.tools.whole(self.program, workspace, predicates, level, backends, **rounding)
+        return self.tools.whole(self.program, workspace, predicates, level, backends, goes_on, rounding)
 
     def _guilty(self, failed: set[str]) -> Job:
         """The repair with which these checks begin to fail."""

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable
 
 from onegraph import verify
-from onegraph.diagnose import diagnose
-from onegraph.kinds import families, registry
+from onegraph.kinds import registry
+from onegraph.mend.look import findings_of
 from onegraph.mend.loop import Tools
-from onegraph.model import Break, Evidence, Level, Predicate, Program
+from onegraph.model import Evidence, Level, Predicate, Program, Trace
 from onegraph.observe import observe
 from onegraph.rewrite.workspace import Workspace
 
@@ -19,16 +19,11 @@ def standard() -> Tools:
     return Tools(
         observe=observe,
         residual=functools.partial(observe, residual=True),
-        diagnose=functools.partial(diagnose, classify=registry.classify, explain=_reason),
+        diagnose=findings_of,
         repairs=registry.repairs,
         trial=_trial,
         whole=_whole,
     )
-
-
-def _reason(break_: Break) -> str:
-    own: Callable[[Break], str] | None = getattr(registry.get(registry.classify(break_)), "reason", None)
-    return own(break_) if own is not None else families.of(break_.gb_type).meaning
 
 
 def _trial(
@@ -48,10 +43,17 @@ def _whole(
     predicates: tuple[Predicate, ...],
     level: Level,
     backends: tuple[str, ...] | None = None,
-    *,
+    goes_on: Callable[[Trace], bool] | None = None,
     rounding: bool = False,
 ) -> Evidence:
     chosen = verify.BACKENDS if backends is None else backends
     return verify.whole(
-        program, Workspace(), mended, predicates, level=level, backends=chosen, rounding=rounding
+        program,
+        Workspace(),
+        mended,
+        predicates,
+        level=level,
+        backends=chosen,
+        goes_on=goes_on,
+        rounding=rounding,
     )

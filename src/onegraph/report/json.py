@@ -64,6 +64,7 @@ class Observed(msgspec.Struct, frozen=True):
     compiled_calls: int
     error: str | None
     seconds: float
+    unseen: list[str] = []  # where looking behind the breaks ended early
 
 
 class CheckRow(msgspec.Struct, frozen=True):
@@ -178,6 +179,7 @@ def observed(findings: Findings) -> Observed:
         compiled_calls=trace.compiled_calls,
         error=None if trace.error is None else f"{type(trace.error).__name__}: {trace.error}",
         seconds=round(trace.seconds, 4),
+        unseen=list(trace.unseen),
     )
 
 

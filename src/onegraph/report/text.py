@@ -155,6 +155,8 @@ def notices(findings: Findings) -> Iterator[RenderableType]:
         yield _block("recompile limit reached: eager from then on", map(_short_place, trace.limits_reached))
     if trace.disagreements:
         yield _block("torch's own log tells something else", trace.disagreements)
+    if trace.unseen:
+        yield _block("not looked at further", trace.unseen)
     if trace.error is not None:
         words = str(trace.error).strip().splitlines() or [""]
         yield _block("an error was raised", [f"{type(trace.error).__name__}: {words[0]}"])

@@ -127,7 +127,7 @@ class Measure:
             return False
         difference = abs(expected - actual)
         self.max_abs = max(self.max_abs, difference)
-        self.max_rel = max(self.max_rel, difference / abs(expected) if expected else math.inf)
+        self.max_rel = max(self.max_rel, difference / abs(expected) if expected else 0.0)
         return _close(torch.tensor(expected, dtype=torch.float32), torch.tensor(actual, dtype=torch.float32))
 
     def _says(self, words: str, allowed: Level | None = None) -> Difference:
@@ -173,15 +173,22 @@ def _close(expected: torch.Tensor, actual: torch.Tensor) -> bool:
 
 
 def _largest(expected: torch.Tensor, actual: torch.Tensor) -> tuple[float, float]:
-    """The largest absolute and relative difference; where one side alone is NaN or Inf, it is infinite."""
+    """The largest absolute and relative difference; where one side alone is NaN or Inf, it is infinite.
+
+    Where eager is zero there is no relative difference to speak of; the absolute one counts.
+    """
     wide = torch.complex128 if expected.is_complex() else torch.float64
     left, right = expected.to(wide), actual.to(wide)
     agree = (left == right) | (left.isnan() & right.isnan())
-    gap = torch.where(agree, torch.zeros_like(left), left - right).abs().nan_to_num(nan=math.inf)
+    gap = (
+        torch.where(agree, torch.zeros_like(left), left - right)
+        .abs()
+        .nan_to_num(nan=math.inf, posinf=math.inf)
+    )
     if not gap.numel():
         return 0.0, 0.0
-    relative = torch.where(gap == 0, gap, gap / left.abs()).nan_to_num(nan=math.inf)
-    return float(gap.max()), float(relative.max())
+    relative = torch.where((gap == 0) | (left == 0), torch.zeros_like(gap), gap / left.abs())
+    return float(gap.max()), float(relative.nan_to_num(nan=math.inf, posinf=math.inf).max())
 
 
 def _first(expected: torch.Tensor, actual: torch.Tensor) -> str:

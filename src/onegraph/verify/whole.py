@@ -9,9 +9,9 @@ inductor once. It stops at the first stage that disagrees; what was not run then
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -48,6 +48,7 @@ class _Case:
     checks: list[Check] = field(default_factory=list)
     ledgers: list[Ledger] = field(default_factory=list)
     unstable: list[Comparison] = field(default_factory=list)
+    goes_on: Callable[[Trace], bool] | None = None
     rounding: bool = False
 
     def ledger(self, name: str) -> Ledger:
@@ -66,13 +67,15 @@ def whole(
     *,
     level: Level = Level.RELAXED,
     backends: Sequence[str] = BACKENDS,
+    goes_on: Callable[[Trace], bool] | None = None,
     rounding: bool = False,
 ) -> Evidence:
     """Compare the mended program with the original on every recorded call and on variations of them.
 
     Runs in the caller's gradient mode. ``level`` and ``rounding`` are what may differ, as in ``uncompiled``.
     Checks are named by stage: "uncompiled: ...", "recount, ...", "<backend>: ...", "forced arms: ...". State and random
-    streams are as before afterwards; whatever was compiled is forgotten.
+    streams are as before afterwards; whatever was compiled is forgotten. ``goes_on`` is asked once, with what
+    Dynamo did with the recorded calls in the user's own mode; where it says False, the rest is not run.
     """
     start = time.perf_counter()
     if not program.calls:
@@ -81,7 +84,9 @@ def whole(
         world = world_of(program, original, mended)
     except (SwapError, SyntaxError) as error:
         return Evidence((Check("swap", False, f"the mended text can't run: {error}"),))
-    case = _Case(program, original, mended, conditions(predicates), level, world, rounding=rounding)
+    case = _Case(
+        program, original, mended, conditions(predicates), level, world, goes_on=goes_on, rounding=rounding
+    )
     try:
         _stages(case, [name for name in BACKENDS if name in backends])
     except SwapError as error:
@@ -110,7 +115,10 @@ def _stages(case: _Case, backends: list[str]) -> None:
     if not _agree(case):
         _unverified(case, [*backends, "recount"], "the uncompiled texts differ already")
         return
-    clean = _user_mode(case, runs, expected, first)
+    clean = _user_mode(case, expected, first)
+    if clean is None:
+        _unverified(case, backends, "the recount is not as it should be")
+        return
     _forced_arms(case, seen, runs)
     why = engines.inductor_missing() if _agree(case) else "an earlier stage disagrees"
     both = clean and not why and "inductor" in backends
@@ -182,17 +190,23 @@ def _compiled(case: _Case, text: Workspace, backend: Any, *, fullgraph: bool = F
 # --- stages -------------------------------------------------------------------------------------------------
 
 
-def _user_mode(
-    case: _Case, runs: Sequence[Variation], expected: dict[Variation, Twice], names: list[str]
-) -> bool:
-    """Recount, and agreement on each of the backends, with one capture; whether no break is left."""
+def _user_mode(case: _Case, expected: dict[Variation, Twice], names: list[str]) -> bool | None:
+    """Recount, and agreement on each of the backends, with one capture; whether no break is left. None: the
+    caller does not want to go on.
+    """
     switch = engines.Switch(names)
     results: dict[str, dict[Variation, Twice]] = {}
     with _compiled(case, case.mended, switch) as target:
         with watch() as watching:
+            results[names[0]] = {run: _twice(target, run, case.world) for run in expected if not run.varied}
+            trace = _with_error(watching.trace(), expected, results[names[0]])
+            if case.goes_on is not None and not case.goes_on(trace):
+                case.checks.append(_recount("recount, default mode", trace, switch.graphs))
+                return None
             for name in names:
                 switch.current = name
-                results[name] = {run: _twice(target, run, case.world) for run in expected}
+                seen = results.setdefault(name, {})
+                seen |= {run: _twice(target, run, case.world) for run in expected if run not in seen}
         with watch() as again:
             for run in expected:
                 run.run(target, case.world)
@@ -202,6 +216,13 @@ def _user_mode(
     for name in names:
         _judge(case, name, expected, results[name])
     return recount.passed is True
+
+
+def _with_error(trace: Trace, expected: dict[Variation, Twice], seen: dict[Variation, Twice]) -> Trace:
+    """With the first error of the compiler in a run in which eager raises nothing."""
+    errors = (twice[0].error for run, twice in seen.items() if expected[run][0].error is None)
+    raised = (error.exception for error in errors if error is not None and error.exception is not None)
+    return replace(trace, error=next(filter(dynamo.is_compiler_error, raised), None))
 
 
 def _fullgraph(case: _Case, runs: Sequence[Variation]) -> None:
