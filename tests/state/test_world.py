@@ -304,3 +304,13 @@ def test_a_buffer_bound_anew_to_the_same_content_is_no_change():
     assert world.changes() == {}
     again(2.0)
     assert [path.rpartition(".")[2] for path in world.changes()] == ["frequencies"]
+
+
+def test_attributes_that_the_run_made_are_told_apart_from_changed_ones():
+    module = torch.nn.Module()
+    module.calls = 0
+    world = World(program(lambda: module))
+    world.snapshot()
+    module.calls, module.table = 1, [1]
+    assert {path.rpartition(".")[2] for path in world.changes()} == {"calls", "table"}
+    assert {path.rpartition(".")[2] for path in world.created()} == {"table"}

@@ -50,6 +50,7 @@ class Observation:
     gradient_error: Raised | None = None  # the backward pass raised
     inputs: Call = field(default_factory=Call)  # the arguments after the run
     state: Mapping[str, Any] = field(default_factory=dict)  # place -> value, for what changed
+    created: frozenset[str] = frozenset()  # of these places, the attributes that were not there before
     random: Mapping[str, Any] = field(default_factory=dict)  # stream -> state after the run
     stdout: str = ""
     stderr: str = ""

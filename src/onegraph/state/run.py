@@ -78,7 +78,7 @@ def _run(
             except (Exception, SystemExit) as raised:  # noqa: BLE001 (the target's own exception is a result)
                 error = describe(raised)
         after = random_state()
-        changed = world.changes()
+        changed, created = world.changes(), world.created()
         copier = Copier()
         frozen = copier.copy((output, call, changed))
         aliases = frozenset(_aliases(output, call, world)) if error is None else frozenset()
@@ -89,6 +89,7 @@ def _run(
         gradients=gradients,
         gradient_error=gradient_error,
         inputs=frozen[1],
+        created=created,
         state=frozen[2],
         random=after,
         stdout=said.out.getvalue(),

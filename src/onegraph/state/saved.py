@@ -49,6 +49,13 @@ class SavedContainer:
             if not is_compiler_mark(key) and not _unchanged(value, before.get(key, MISSING)):
                 yield f"{self.path}.{key}" if isinstance(key, str) else f"{self.path}[{key!r}]", value
 
+    def created(self) -> Iterator[str]:
+        """Paths of names that were not there before: attributes that the run made."""
+        if isinstance(self.container, dict):
+            before = {key for key, _ in self.items}
+            new = (key for key in self.container if key not in before and isinstance(key, str))
+            yield from (f"{self.path}.{key}" for key in new)
+
     def restore(self) -> None:
         if _same(_items(self.container), self.items):
             return

@@ -82,6 +82,11 @@ class World:
                 found[_unused(path, found)] = DELETED if value is MISSING else value
         return dict(sorted(found.items()))
 
+    def created(self) -> frozenset[str]:
+        """The paths among ``changes()`` that hold nothing at the snapshot: attributes that the run made."""
+        containers = (saved for saved in self._all() if isinstance(saved, SavedContainer))
+        return frozenset(path for saved in containers for path in saved.created())
+
     def leaves(self) -> dict[str, torch.Tensor]:
         """The tensors outside the arguments that a gradient can reach: parameters and leaves in closures,
         globals.
