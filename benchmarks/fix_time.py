@@ -95,8 +95,8 @@ def main() -> None:
         compiled = first_call(model, inputs, "inductor")
         fix, seconds, stages = fixed(model, inputs)
     applied = sum(repair.status == "applied" for repair in fix.repairs)
-    print(f"{options.row} {options.dtype}, gradients {'on' if options.grad else 'off'}: {applied} of")
-    print(f"{len(fix.repairs)} sites mended, {'verified' if fix.verified else 'NOT VERIFIED'}")
+    mended = f"{applied} of {len(fix.repairs)} sites mended, {'verified' if fix.verified else 'NOT VERIFIED'}"
+    print(f"{options.row} {options.dtype}, gradients {'on' if options.grad else 'off'}: {mended}")
     rows = {
         "one capture (backend eager)": capture,
         "one first call (inductor)": compiled,
