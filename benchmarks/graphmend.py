@@ -23,7 +23,8 @@ from typing import Any
 from harness import figures, report_row, run_rows
 
 DATA = json.loads((Path(__file__).parent / "graphmend_rows.json").read_text())
-# The kinds that no row may keep.
+# The kinds of which no row may keep a site that was tried and failed. (A number from `.item()` that ends up as a size, an
+# index or a condition is declined: those are no sites of these kinds yet.)
 FAMILIES = {
     "branch_on_tensor",
     "raise_on_tensor",
@@ -112,7 +113,7 @@ def one_row(name: str, dtype: str) -> None:
     forget_once_only_messages()
     eager_output, eager_texts = call(model, inputs)
     call(model, inputs)  # the library installs hooks on its first call
-    graphs_before, _, _, capture_seconds = count(model, inputs)
+    graphs_before, _, plain_texts, capture_seconds = count(model, inputs)
     torch._dynamo.reset()
     forget_once_only_messages()
     start = time.perf_counter()
@@ -133,12 +134,14 @@ def one_row(name: str, dtype: str) -> None:
         "before": max(0, graphs_before - 1),
         "after": max(0, graphs_after - 1),
         "sites_left": [_words(repair) for repair in left],
-        "family_left": sum(r.site.kind in FAMILIES for r in left),
+        "family_left": sum(r.site.kind in FAMILIES and r.status == "rejected" for r in left),
         "levels": dict(Counter(str(repair.level) for repair in applied)),
         "changed": bool(fix.result.changes),
         "verified": fix.verified or not fix.result.changes,  # nothing changed, nothing to prove
         "unproven": [f"{c.name}: {c.detail}"[:200] for c in fix.evidence.checks if not c.passed],
-        "wrong": int(not same(eager_output, output)) + int(sorted(eager_texts) != sorted(texts)),
+        # Some libraries keep a message back while they are compiled; then the unmended program doesn't give it either.
+        "wrong": int(not same(eager_output, output))
+        + int(sorted(texts) not in (sorted(eager_texts), sorted(plain_texts))),
         "seconds": round(seconds, 1),
         "capture_seconds": round(capture_seconds, 2),
         "stages": {stage: round(value, 2) for stage, value in fix.result.seconds.items()},
