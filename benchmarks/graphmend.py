@@ -23,8 +23,8 @@ from typing import Any
 from harness import figures, report_row, run_rows
 
 DATA = json.loads((Path(__file__).parent / "graphmend_rows.json").read_text())
-# The kinds of which no row may keep a site that was tried and failed. (A number from `.item()` that ends up as a size, an
-# index or a condition is declined: those are no sites of these kinds yet.)
+# The kinds of which no row may keep a site that was tried and failed. (A number from `.item()` that ends up as a size,
+# an index or a condition is declined: those are no sites of these kinds yet.)
 FAMILIES = {
     "branch_on_tensor",
     "raise_on_tensor",
