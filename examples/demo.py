@@ -33,7 +33,11 @@ def main() -> None:
         overlay, script = Path(folder) / "bart_overlay.py", Path(folder) / "train.py"
         shutil.copy(EXAMPLES / "train.py", script)
         bart = "examples/bart.py:build"
-        run(["onegraph", "run", bart], "Bart of transformers, half precision: where does the graph break?", {1})
+        run(
+            ["onegraph", "run", bart],
+            "Bart of transformers, half precision: where does the graph break?",
+            {1},
+        )
         run(
             ["onegraph", "fix", bart, "--overlay", str(overlay)],
             "Mend it, prove it, and keep the mended function in an overlay: site-packages stays as it is.",
@@ -41,7 +45,11 @@ def main() -> None:
         )
         print(f"\n# The overlay\n\n{overlay.read_text()}", flush=True)
         run(["onegraph", "run", str(script)], "A training script that knows nothing about onegraph.", {1})
-        run(["onegraph", "fix", str(script), "--apply"], "Mend it in place (a copy of examples/train.py).", {0})
+        run(
+            ["onegraph", "fix", str(script), "--apply"],
+            "Mend it in place (a copy of examples/train.py).",
+            {0},
+        )
         run(["onegraph", "check", str(script)], "The gate: exit 0, nothing is left.", {0})
 
 

@@ -25,8 +25,10 @@ def fail(what: str, next_step: str) -> None:
 
 
 def check_machine() -> None:
-    if sys.version_info < (3, 11):
-        fail(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}", "make PYTHON=python3.11 test")
+    if sys.version_info < (3, 11):  # noqa: UP036  (this file is run by whatever Python is there)
+        fail(
+            f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}", "make PYTHON=python3.11 test"
+        )
     try:
         import ensurepip  # noqa: F401  only to learn whether venv can bring pip
     except ImportError:
@@ -43,7 +45,10 @@ def stamp_of(requirements: Path) -> str:
 def pip(python: Path, *arguments: str) -> None:
     command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
     if subprocess.run(command, cwd=ROOT).returncode != 0:
-        fail(f"pip could not install: {' '.join(arguments)}", "read pip's message above; is a package index reachable?")
+        fail(
+            f"pip could not install: {' '.join(arguments)}",
+            "read pip's message above; is a package index reachable?",
+        )
 
 
 def main() -> None:
@@ -54,7 +59,7 @@ def main() -> None:
     stamp, wanted = env / ".onegraph-stamp", stamp_of(requirements)
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    print(f"onegraph set-up: {env.name} from {requirements.relative_to(ROOT)} (some minutes the first time)", flush=True)
+    print(f"onegraph set-up: {env.name} from {requirements.name} (some minutes the first time)", flush=True)
     venv.create(env, with_pip=True, clear=env.exists())
     python = env / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     pip(python, "-r", str(requirements))
