@@ -280,11 +280,11 @@ def f(x):
 def f(x):
     y = x * 2
 
-    def y_if_positive():
-        new_y = y.clone()
-        new_y[0] = 0
-        new_y.clamp_(-1, 1)
-        return new_y
+    def y_if_positive(y=y):
+        y = y.clone()
+        y[0] = 0
+        y.clamp_(-1, 1)
+        return y
 
     y = _cond(x.sum() > 0, y_if_positive, lambda: y)
     return y * x
@@ -976,6 +976,260 @@ def f(x):
     return x
 """,
     ),
+    Case(
+        "bound anew, then changed in place",
+        """\
+def f(x):
+    if x.sum() > 0:
+        x = x * 2
+        x += 1
+    return x
+""",
+        "x.sum() > 0",
+        """\
+def f(x):
+    x = torch.where(x.sum() > 0, (x * 2) + 1, x)
+    return x
+""",
+    ),
+    Case(
+        "elif as a branch",
+        """\
+def f(x):
+    if x.sum() > 5:
+        y = x.exp()
+    elif x.sum() > 0:
+        y = x.sin()
+    else:
+        y = x.cos() * x
+    return y
+""",
+        "x.sum() > 0",
+        """\
+def f(x):
+    def y_otherwise():
+        return _cond(x.sum() > 0, lambda: x.sin(), lambda: x.cos() * x)
+
+    y = _cond(x.sum() > 5, lambda: x.exp(), y_otherwise)
+    return y
+""",
+    ),
+    Case(
+        "a Python elif behind a tensor if",
+        """\
+def f(x, k=2):
+    if x.sum() > 0:
+        y = x.exp()
+    elif k > 3:
+        y = x.sin()
+    else:
+        y = x.cos() * x
+    return y
+""",
+        "x.sum() > 0",
+        """\
+def f(x, k=2):
+    def y_otherwise():
+        if k > 3:
+            y = x.sin()
+        else:
+            y = x.cos() * x
+        return y
+
+    y = _cond(x.sum() > 0, lambda: x.exp(), y_otherwise)
+    return y
+""",
+    ),
+    Case(
+        "an arm that returns on some paths",
+        """\
+def f(x, k=2):
+    if x.sum() > 0:
+        if k > 3:
+            return x.exp()
+        x = x.sin()
+    return x * 2
+""",
+        "x.sum() > 0",
+        """\
+def f(x, k=2):
+    def result_if_positive(x=x):
+        if k > 3:
+            return x.exp()
+        x = x.sin()
+        return x * 2
+
+    return _cond(x.sum() > 0, result_if_positive, lambda: x * 2)
+""",
+    ),
+    Case(
+        "an early return inside an arm",
+        """\
+def f(x):
+    if x.sum() > 0:
+        if x.max() > 1.5:
+            return x.exp()
+        x = x.sin()
+    return x * 2
+""",
+        "x.max() > 1.5",
+        """\
+def f(x):
+    def result_if_positive():
+        def result_otherwise(x=x):
+            x = x.sin()
+            return x * 2
+
+        return _cond(x.max() > 1.5, lambda: x.exp(), result_otherwise)
+
+    return _cond(x.sum() > 0, result_if_positive, lambda: x * 2)
+""",
+    ),
+    Case(
+        "changed in place in a branch in a branch",
+        """\
+def f(x):
+    y, z = x * 2, x.exp()
+    if x.sum() > 0:
+        y.mul_(2)
+        if x.max() > 1.5:
+            y[0] = 0
+        z = z + y
+    return y + z
+""",
+        "x.sum() > 0",
+        """\
+def f(x):
+    y, z = x * 2, x.exp()
+
+    def values_if_positive(y=y, z=z):
+        y = y.clone()
+        y.mul_(2)
+
+        def y_if_large(y=y):
+            y = y.clone()
+            y[0] = 0
+            return y
+
+        y = _cond(x.max() > 1.5, y_if_large, lambda: y)
+        z = z + y
+        return z, y
+
+    z, y = _cond(x.sum() > 0, values_if_positive, lambda: (z, y))
+    return y + z
+""",
+    ),
+    Case(
+        "attributes that need each other",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("a", torch.ones(4))
+        self.register_buffer("b", torch.ones(4))
+
+    def forward(self, x):
+        if x.sum() > 0:
+            self.a, self.b = self.a + 1, self.a + 3
+        else:
+            self.a, self.b = self.a - 1, self.a - 3
+        return x * self.a - self.b
+
+
+f = Net()
+""",
+        "x.sum() > 0",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("a", torch.ones(4))
+        self.register_buffer("b", torch.ones(4))
+
+    def forward(self, x):
+        a = self.a
+
+        def values_if_positive():
+            new_a = a
+            new_a, new_b = new_a + 1, new_a + 3
+            return new_a, new_b
+
+        def values_otherwise():
+            new_a = a
+            new_a, new_b = new_a - 1, new_a - 3
+            return new_a, new_b
+
+        next_a, next_b = _cond(x.sum() > 0, values_if_positive, values_otherwise)
+        self.a = next_a
+        self.b = next_b
+        return x * self.a - self.b
+
+
+f = Net()
+""",
+    ),
+    Case(
+        "attributes that need each other, select",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("a", torch.ones(4))
+        self.register_buffer("b", torch.ones(4))
+
+    def forward(self, x):
+        if x.sum() > 0:
+            self.b = self.a + 3
+            self.a = self.a + 1
+        else:
+            self.a = self.a - 1
+            self.b = self.a - 3
+        return x * self.a - self.b
+
+
+f = Net()
+""",
+        "x.sum() > 0",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("a", torch.ones(4))
+        self.register_buffer("b", torch.ones(4))
+
+    def forward(self, x):
+        is_positive = x.sum() > 0
+        self.b = torch.where(is_positive, self.a + 3, (self.a - 1) - 3)
+        self.a = torch.where(is_positive, self.a + 1, self.a - 1)
+        return x * self.a - self.b
+
+
+f = Net()
+""",
+    ),
+    Case(
+        "a condition that may be a Python value",
+        """\
+def f(x):
+    return choose(x, x.sum() > 0)
+
+
+def choose(x, flag):
+    if flag:
+        x = x - 1
+    return x + 1
+""",
+        "flag",
+        """\
+def f(x):
+    return choose(x, x.sum() > 0)
+
+
+def choose(x, flag):
+    x = torch.where(torch.as_tensor(flag), x - 1, x)
+    return x + 1
+""",
+    ),
 )
 
 # The select form of these is above; here only that each candidate is the same program.
@@ -1059,18 +1313,6 @@ def f(x):
         "`break`",
     ),
     Refusal(
-        "in place and bound anew",
-        """\
-def f(x):
-    if x.sum() > 0:
-        x = x * 2
-        x += 1
-    return x
-""",
-        "x.sum() > 0",
-        "in place and bound anew",
-    ),
-    Refusal(
         "returns early",
         """\
 class Net(nn.Module):
@@ -1106,6 +1348,44 @@ def f(x):
 """,
         "x.sum() > 0",
         "draws random numbers",
+    ),
+    Refusal(
+        "an alias, changed behind",
+        """\
+def f(x):
+    a, b = x * 2, x + 1
+    y = a
+    if x.sum() > 0:
+        y = b
+    b.add_(1)
+    return y + b
+""",
+        "x.sum() > 0",
+        "changes it in place",
+    ),
+    Refusal(
+        "an alias of a ternary, changed behind",
+        """\
+def f(x):
+    a, b = x * 2, x + 1
+    y = a if x.sum() > 0 else b
+    y.add_(1)
+    return y + b
+""",
+        "x.sum() > 0",
+        "changes it in place",
+    ),
+    Refusal(
+        "in place and bound anew",
+        """\
+def f(x):
+    if x.sum() > 0:
+        x[0] = 0
+        x = x * 2
+    return x
+""",
+        "x.sum() > 0",
+        "in place and bound anew",
     ),
     Refusal(
         "while on a tensor",

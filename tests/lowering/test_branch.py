@@ -135,3 +135,28 @@ def f(x):
     candidate = first(load(tmp_path, text), "x.mean() > 0")
     assert "x = _cond_2(" in candidate.text
     assert "def _cond_2(" in candidate.text
+
+
+DISPATCH = """\
+def f(x):
+    return choose(x, x.sum() > 0)
+
+
+def choose(x, flag):
+    if flag:
+        x = {taken}
+    return x + 1
+"""
+
+
+@pytest.mark.parametrize("taken", ["x - 1", "x.exp()"], ids=["select", "branch"])
+@pytest.mark.parametrize("flag", [True, False, 1, torch.tensor([1]), torch.tensor(0.5)], ids=repr)
+def test_right_for_callers_that_pass_other_types(tmp_path: Path, taken: str, flag: object) -> None:
+    loaded = load(tmp_path, DISPATCH.format(taken=taken))
+    choose = loaded.program.target.__globals__["choose"]
+    x = inputs()[0]
+    expected = choose(x, flag)
+    for candidate in lower(loaded, "flag"):
+        assert isinstance(candidate, Candidate)
+        with swapped(loaded.mended(candidate)):
+            torch.testing.assert_close(choose(x, flag), expected, rtol=0, atol=0)

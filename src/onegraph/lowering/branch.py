@@ -18,7 +18,7 @@ from onegraph.lowering.choice import Choice, called
 from onegraph.lowering.conditional import Conditional
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
 from onegraph.lowering.place import Place, find
-from onegraph.lowering.predicate import Force, Test, Tests, is_tensor_test
+from onegraph.lowering.predicate import Force, Forced, Test, Tests, is_tensor_test
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.select import Selected, Selection
 from onegraph.lowering.source import Source
@@ -27,6 +27,7 @@ from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Request
 
 KIND = "branch_on_tensor"
+TWICE = 6  # statements of the rest of a function that may be written on both sides
 
 
 def lower_branch(request: Request) -> Iterator[Candidate | Declined]:
@@ -135,32 +136,30 @@ class Lowering:
 
     # --- statements ---------------------------------------------------------------------------------------
 
-    def if_and_rest(self, node: ast.If, force: Force) -> tuple[str, ast.stmt]:
-        """The code that replaces an ``if`` (lines at indentation zero), and the last statement that it
-        replaces."""
+    def if_and_rest(
+        self, node: ast.If, force: Force, rest: list[ast.stmt] | None = None
+    ) -> tuple[str, ast.stmt]:
+        """The code that replaces an ``if`` (lines at indentation zero), and the last statement that it replaces.
+
+        ``rest`` is what runs behind it; needed where an arm returns.
+        """
         then, orelse = list(node.body), list(node.orelse)
-        returning = [bool(list(flow.inside(arm, ast.Return))) for arm in (then, orelse)]
-        if not any(returning):
+        if not any(flow.inside([node], ast.Return)):
             return self._branch(node, then, orelse, None, force), node
-        rest = self.place.rest(node)
-        for arm, returns in ((then, returning[0]), (orelse, returning[1])):
-            if returns and not flow.always_leaves(arm):
-                raise Refused(
-                    f"the arm at line {arm[0].lineno} returns on some of its paths only",
-                    "Give each path of the arm its own return, or return once, behind the branch.",
-                )
-        last: ast.stmt = node
-        if not all(returning):
-            if not flow.always_leaves(orelse + rest if returning[0] else then + rest):
-                raise Refused(
-                    "one path returns a value and the other returns None", "Return a tensor on every path."
-                )
-            last = (rest or [node])[-1]
-        if returning[0] and not returning[1]:
-            orelse = orelse + rest
-        elif returning[1] and not returning[0]:
-            then = then + rest
-        return self._branch(node, then, orelse, RETURN, force), last
+        if rest is None:
+            rest = self.place.rest(node)
+        falling = [arm for arm in (then, orelse) if not flow.always_leaves(arm)]
+        if len(falling) == 2 and sum(isinstance(n, ast.stmt) for s in rest for n in ast.walk(s)) > TWICE:
+            raise Refused(
+                f"the arm at line {then[0].lineno} returns on some of its paths only",
+                "Give each path of the arm its own return, or return once, behind the branch.",
+            )
+        if falling and not flow.always_leaves(rest):
+            raise Refused(
+                "one path returns a value and the other returns None", "Return a tensor on every path."
+            )
+        then, orelse = (arm if flow.always_leaves(arm) else arm + rest for arm in (then, orelse))
+        return self._branch(node, then, orelse, RETURN, force), (rest or [node])[-1] if falling else node
 
     def _branch(
         self, node: ast.If, then: list[ast.stmt], orelse: list[ast.stmt], target: str | None, force: Force
@@ -231,13 +230,16 @@ class Lowering:
         if not isinstance(selected, Selected):
             self._back_to(mark)
             return None
+        self.note_one_sided(branch)
+        self.note_aliases(branch, outs)
         self.record(test, test.select_code(self.torch))
         return branch, selected
 
     def _outs(self, branch: Branch) -> list[Out]:
         assert isinstance(branch.node, ast.If)
         for side in (branch.first, branch.second):
-            side.changes = self._outside(state.changes(side.statements, self.facts), side)
+            measured = Forced(self.facts, side.force)
+            side.changes = self._outside(state.changes(side.statements, measured), side)
         if branch.target == RETURN:
             for key in (*branch.first.changes, *branch.second.changes):
                 raise Refused(
@@ -267,7 +269,11 @@ class Lowering:
     def _outside(self, found: dict[str, state.Change], side: Side) -> dict[str, state.Change]:
         """The changes that can be seen outside the side: not those of tensors that it made itself."""
         needed = flow.needed_first(side.statements)
-        return {key: change for key, change in found.items() if change.attribute or key in needed}
+        return {
+            key: change
+            for key, change in found.items()
+            if change.attribute or (key in needed and not self.place.made_new_first(key, side.statements))
+        }
 
     def _refuse_mixed(self, key: str, branch: Branch) -> None:
         """A tensor changed in place and a name bound anew can't both be written back."""
@@ -333,8 +339,20 @@ class Lowering:
         """A side that hands a tensor on as it is: in the graph a copy takes its place."""
         for out in outs:
             handed = [name for side in (branch.first, branch.second) if (name := _handed_on(side, out.key))]
-            if handed and (out.key == RETURN or out.attribute or self.place.escapes(out.key, branch.node)):
+            if not handed:
+                continue
+            self._refuse_changed_behind((out.key, *handed), handed[0], branch.node)
+            if out.key == RETURN or out.attribute or self.place.escapes(out.key, branch.node):
                 self._note_alias(handed[0])
+
+    def _refuse_changed_behind(self, keys: Sequence[str], handed: str, node: ast.AST) -> None:
+        """An in-place change behind the branch reaches both names of one tensor, but only one of two copies."""
+        for key in keys:
+            if (written := self.place.written_in_place_behind(key, node)) is not None:
+                raise Refused(
+                    f"the branch hands `{handed}` on as it is, and line {written.lineno} changes it in place",
+                    f"Copy it in the branch: `{handed}.clone()`.",
+                )
 
     def _note_alias(self, code: str) -> None:
         self.notes.append(f"where the branch hands `{code}` on as it is, a copy takes its place")
@@ -384,9 +402,10 @@ class Lowering:
         codes = [self.code(part, force_) for part, force_ in (first, second)]
         sides = [Side([ast.Expr(part)], force_, node.lineno) for part, force_ in (first, second)]
         one_sided = Branch(node, test, sides[0], sides[1], None, ())
-        handed = next((part for part in (node.body, node.orelse) if _is_alias(part)), None)
-        if handed is not None and not self.place.only_computed_with(node):
-            self._note_alias(ast.unparse(handed))
+        handed = [ast.unparse(part) for part in (node.body, node.orelse) if _is_alias(part)]
+        if handed and not self.place.only_computed_with(node):
+            self._refuse_changed_behind((*self.place.targets(node), *handed), handed[0], node)
+            self._note_alias(handed[0])
         if self.selecting and not test.python:
             hazard = next(
                 (h for part, force_ in (first, second) if (h := self.selection.hazard(part, force_))), None
@@ -429,7 +448,7 @@ class Lowering:
             if early and is_tensor_test(self.facts, statement.test, force):  # type: ignore[attr-defined]
                 assert isinstance(statement, ast.If)
                 front = self.block(statements[:index], force, header)
-                return front + self.if_and_rest(statement, force)[0]
+                return front + self.if_and_rest(statement, force, list(statements[index + 1 :]))[0]
         replaced: dict[ast.AST, str] = {}
         for statement in statements:
             replaced.update(self._replaced([statement], force, alone=True))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from onegraph.lowering import flow, ops
+from onegraph.lowering import flow, ops, state
 from onegraph.lowering.choice import called
 from onegraph.lowering.parts import Out
 from onegraph.lowering.predicate import is_tensor_test
@@ -203,6 +203,60 @@ class Place:
         stores = [n for n in ast.walk(self.function) if isinstance(n, ast.Name) and n.id == name]
         return any(isinstance(n.ctx, ast.Store) and n.lineno < line for n in stores)
 
+    def _given_away(self, use: ast.Name) -> bool:
+        """Whether the tensor itself goes into another name, a container or a call for its effect."""
+        parent = self.parents[use]
+        if isinstance(parent, ast.Tuple):
+            return not isinstance(self.parents[parent], ast.Return | ast.Subscript)
+        if isinstance(parent, ast.Call):
+            return isinstance(self.parents[parent], ast.Expr)
+        held = (
+            ast.Assign | ast.Starred | ast.List | ast.Set | ast.Dict | ast.keyword | ast.NamedExpr | ast.Yield
+        )
+        return isinstance(parent, held)
+
+    def _bound_to(self, name: ast.Name) -> ast.expr | None:
+        """The value that an assignment binds to a name, also by position in a tuple."""
+        parent = self.parents[name]
+        if isinstance(parent, ast.Assign):
+            return parent.value
+        assign = self.parents.get(parent)
+        if (
+            isinstance(parent, ast.Tuple)
+            and isinstance(assign, ast.Assign)
+            and isinstance(assign.value, ast.Tuple)
+        ):
+            pairs = zip(parent.elts, assign.value.elts, strict=False)
+            return next((value for target, value in pairs if target is name), None)
+        return None
+
+    def made_new_first(self, name: str, statements: Sequence[ast.stmt]) -> bool:
+        """Whether the statements bind the name to a new tensor before they change it."""
+        for statement in statements:
+            if isinstance(statement, ast.Assign) and key_of(statement.targets[0]) == name:
+                return len(statement.targets) == 1 and _makes_new(statement.value)
+            if name in flow.binds(statement) or any(
+                isinstance(n, ast.Name) and n.id == name and not self.only_computed_with(n)
+                for n in ast.walk(statement)
+            ):
+                return False
+        return False
+
+    def targets(self, node: ast.expr) -> tuple[str, ...]:
+        """The names and attributes that are bound to the value itself."""
+        parent = self.parents[node]
+        if not isinstance(parent, ast.Assign):
+            return ()
+        return tuple(key for target in parent.targets if (key := key_of(target)))
+
+    def written_in_place_behind(self, key: str, node: ast.AST) -> ast.stmt | None:
+        """A statement behind the branch that changes the tensor in place; None when there is none."""
+        end, looped = edit.position(node)[2], self._in_loop(node)
+        statements = [n for n in ast.walk(self.function) if isinstance(n, ast.stmt)]
+        return next(
+            (s for s in statements if (s.lineno > end or looped) and key in state.written_in_place(s)), None
+        )
+
     def is_fresh(self, name: str, node: ast.If, facts: Facts) -> bool:
         """Whether only this name can see the tensor's storage: it was computed here, and given to nobody."""
         if any(isinstance(a, ast.arg) and a.arg == name for a in ast.walk(self.function.args)):
@@ -216,13 +270,10 @@ class Place:
             if isinstance(use.ctx, ast.Store):
                 if isinstance(parent, ast.AugAssign):
                     continue
-                if not (
-                    isinstance(parent, ast.Assign) and parent.targets == [use] and _makes_new(parent.value)
-                ):
+                value = self._bound_to(use)
+                if value is None or not _makes_new(value):
                     return False
-            elif isinstance(
-                parent, ast.Assign | ast.Starred | ast.List | ast.Dict | ast.keyword | ast.NamedExpr
-            ) or (isinstance(parent, ast.Call) and isinstance(self.parents[parent], ast.Expr)):
+            elif self._given_away(use):
                 return False
         locals_ = sorted(
             flow.binds(getattr(self.function, "body", []))

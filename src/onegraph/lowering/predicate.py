@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from onegraph.lowering import choice, ops
@@ -64,6 +64,36 @@ def operand_of_boolop(code: str, is_or: bool) -> str:
     node = ast.parse(code.strip(), mode="eval").body
     loose = isinstance(node, ast.IfExp | ast.Lambda | ast.NamedExpr)
     return f"({code})" if loose or (isinstance(node, ast.BoolOp) and not is_or) else code
+
+
+@dataclass(frozen=True)
+class Forced:
+    """Facts of one side of a branch: where nothing was measured naturally, measured with the side forced."""
+
+    facts: Facts
+    force: Force
+
+    def values(
+        self, *nodes: ast.expr, force: Mapping[ast.expr, bool] | None = None
+    ) -> tuple[tuple[Fact, ...], ...]:
+        """See ``Facts.values``."""
+        natural = self.facts.values(*nodes, force=force)
+        return natural if all(natural) else self.facts.values(*nodes, force=force or self.force)
+
+    def names(
+        self,
+        at: ast.stmt,
+        names: Iterable[str],
+        *,
+        after: bool = False,
+        force: Mapping[ast.expr, bool] | None = None,
+    ) -> Mapping[str, tuple[Fact, ...]]:
+        """See ``Facts.names``."""
+        wanted = list(names)
+        natural = self.facts.names(at, wanted, after=after, force=force)
+        if any(natural.values()):
+            return natural
+        return self.facts.names(at, wanted, after=after, force=force or self.force)
 
 
 def tensor_facts(facts: Facts, node: ast.expr, force: Force) -> tuple[Fact, ...]:

@@ -55,6 +55,12 @@ class Source:
         """
         if not statements:
             return ""
+        columns = [statement.col_offset for statement in statements]
+        if split := next((i for i, column in enumerate(columns) if column != columns[0]), 0):
+            # an arm and the rest of the function behind it
+            return self.block(statements[:split], replaced, above=above) + self.block(
+                statements[split:], replaced
+            )
         first, last = statements[0], statements[-1]
         if not self._own_lines(first, last):
             pieces = [self._replace(*self._range([s]), replaced or {}) for s in statements]

@@ -46,6 +46,12 @@ def key_of(node: ast.expr) -> str | None:
     return None
 
 
+def keys_read(code: ast.AST) -> frozenset[str]:
+    """Names and attributes (``self.inv``) that the code reads."""
+    attributes = (n for n in ast.walk(code) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load))
+    return flow.reads(code) | {key for node in attributes if (key := key_of(node))}
+
+
 def registered(statement: ast.stmt) -> tuple[ast.expr, str, ast.expr] | None:
     """``(module, name, value)`` of ``module.register_buffer("name", value, ...)``."""
     if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
@@ -104,6 +110,26 @@ def changes(arm: Sequence[ast.stmt], facts: Facts) -> dict[str, Change]:
 def changed_keys(statement: ast.stmt, facts: Facts) -> frozenset[str]:
     """The attributes, and tensors in place, that a statement and those inside it change."""
     return frozenset(key for part in _statements([statement]) for key, *_ in _changed_by(part, facts))
+
+
+def written_in_place(statement: ast.stmt) -> frozenset[str]:
+    """What a single statement may change in place, by its text: ``x += 1``, ``x[0] = 1``, ``x.add_(1)``."""
+    found: set[str | None] = set()
+    if isinstance(statement, ast.AugAssign):
+        found.add(key_of(statement.target))
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            found.add(key_of(node.value))
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr.endswith("_")
+        ):
+            root: ast.expr = node
+            while isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute):
+                root = root.func.value
+            found.add(key_of(root))
+    return frozenset(key for key in found if key is not None)
 
 
 def refuse(statement: ast.stmt) -> None:
