@@ -1226,7 +1226,30 @@ def f(x):
 
 
 def choose(x, flag):
-    x = torch.where(torch.as_tensor(flag), x - 1, x)
+    x = _cond(flag, lambda: x - 1, lambda: x)
+    return x + 1
+""",
+    ),
+    Case(
+        "a comparison of what may be a number",
+        """\
+def f(x):
+    return choose(x, x.sum())
+
+
+def choose(x, level):
+    if level > 0:
+        x = x - 1
+    return x + 1
+""",
+        "level > 0",
+        """\
+def f(x):
+    return choose(x, x.sum())
+
+
+def choose(x, level):
+    x = torch.where(torch.as_tensor(level > 0), x - 1, x)
     return x + 1
 """,
     ),

@@ -185,7 +185,7 @@ class Lowering:
         if not outs:
             raise Refused("the branch computes nothing that is used later", "Delete the branch.")
         self._agree(branch, outs)
-        if self.selecting and not branch.test.python:
+        if self.selecting and branch.test.selectable:
             mark = self._mark()
             selected = self.selection.of(branch, outs)
             if not isinstance(selected, Selected):
@@ -216,7 +216,7 @@ class Lowering:
             test = self.tests.split(node.test, force)
         except Refused:
             return None
-        if test.python:
+        if not test.selectable:
             return None
         yes, no = {**force, **test.when_true}, {**force, **test.when_false}
         first, second = Side(list(node.body), yes, node.lineno), Side(list(node.orelse), no, node.lineno)
@@ -406,7 +406,7 @@ class Lowering:
         if handed and not self.place.only_computed_with(node):
             self._refuse_changed_behind((*self.place.targets(node), *handed), handed[0], node)
             self._note_alias(handed[0])
-        if self.selecting and not test.python:
+        if self.selecting and test.selectable:
             hazard = next(
                 (h for part, force_ in (first, second) if (h := self.selection.hazard(part, force_))), None
             )

@@ -61,6 +61,11 @@ class Conditional:
         names = ", ".join(f"`{out.key}`" for out in apart)
         if branch.test.python:
             raise Refused(f"{names}: chosen by Python and tensor conditions together", "Split the test.")
+        if not branch.test.selectable:
+            code = branch.test.tensor
+            raise Refused(
+                f"{names}: `{code}` may be a Python value on another call", "Annotate it as a torch.Tensor."
+            )
         selected = lowering.selection.of(branch, apart)
         if not isinstance(selected, Selected):
             raise Refused(f"{names}: {selected}", "Compute it outside the branch, or keep it as a tensor.")

@@ -28,12 +28,18 @@ class Test:
     tensor: str
     negated: bool  # the branch is taken where ``tensor`` is false
     proven: bool  # a tensor on every call, by the text alone
+    compared: bool  # a comparison, at least: a bool or a tensor of bools
     shape: tuple[int, ...]
     dtype: str
     leaves: tuple[ast.expr, ...]
     before: tuple[str, ...]  # the conditions in the text before the repair that ``tensor`` stands for
     when_true: Force
     when_false: Force
+
+    @property
+    def selectable(self) -> bool:
+        """Whether ``torch.where`` can take it: what may be None or a list on another call is for ``_cond`` alone."""
+        return not self.python and (self.proven or self.compared)
 
     def branch_code(self) -> str:
         """The predicate for ``_cond``: right for Python values too."""
@@ -174,6 +180,12 @@ class Tests:
                     f"`{self.source.code(value)}` is evaluated only if the one before it says so ({why})",
                     "Nest two ifs, or compute the condition before the branch.",
                 )
+        for value, part in zip(values, parts, strict=True):
+            if not (part.proven or part.compared):
+                raise Refused(
+                    f"`{self.source.code(value)}` may be a Python value on another call",
+                    "Annotate it as a torch.Tensor, or nest two ifs.",
+                )
         if all(part.fact.dtype == "torch.bool" for part in parts) and all(part.proven for part in parts):
             code = (" | " if is_or else " & ").join(operand(part.code, of="&") for part in parts)
         else:
@@ -190,7 +202,8 @@ class Tests:
             "torch.Tensor", shape=max((p.fact.shape or () for p in parts), key=len), dtype="torch.bool"
         )
         leaves = tuple(leaf for part in parts for leaf in part.leaves)
-        return _Joined(code, leaves, one if is_or else all_, all_ if is_or else one, True, fact)
+        true, false = (one, all_) if is_or else (all_, one)
+        return _Joined(code, leaves, true, false, True, True, fact)
 
     def _tensor(self, node: ast.expr, force: Force) -> _Joined:
         if isinstance(node, ast.BoolOp):
@@ -202,14 +215,18 @@ class Tests:
             return self._joined(node.values, isinstance(node.op, ast.Or), force)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             inner = self._tensor(node.operand, force)
-            bare = inner.proven and inner.fact.dtype == "torch.bool"
-            if bare:
+            if not (inner.proven or inner.compared):
+                raise Refused(
+                    f"`{self.source.code(node.operand)}` may be a Python value on another call",
+                    "Annotate it as a torch.Tensor.",
+                )
+            if inner.proven and inner.fact.dtype == "torch.bool":
                 code = f"~{operand(inner.code)}"
             else:
                 value = inner.code if inner.proven else f"{self.torch}.as_tensor({inner.code})"
                 code = f"{self.torch}.logical_not({value})"
             fact = Fact("torch.Tensor", shape=inner.fact.shape, dtype="torch.bool")
-            return _Joined(code, inner.leaves, inner.false, inner.true, True, fact)
+            return _Joined(code, inner.leaves, inner.false, inner.true, True, True, fact)
         found = tensor_facts(self.facts, node, force)
         fact = found[0] if found else Fact("torch.Tensor", shape=(), dtype="torch.bool")
         proven = self.proven(node)
@@ -221,7 +238,10 @@ class Tests:
             )
         else:
             code = self.source.code(node)
-        return _Joined(code, (node,), {node: True}, {node: False}, proven, fact)
+        compared = isinstance(node, ast.Compare) and not any(
+            isinstance(op, ast.In | ast.NotIn) for op in node.ops
+        )
+        return _Joined(code, (node,), {node: True}, {node: False}, proven, compared, fact)
 
     def _comparison(self, node: ast.Compare) -> str:
         if len(node.ops) == 1:
@@ -255,6 +275,7 @@ class _Joined:
     true: Force
     false: Force
     proven: bool
+    compared: bool
     fact: Fact
 
 
@@ -264,7 +285,18 @@ def _test(
     true, false = (joined.false, joined.true) if negated else (joined.true, joined.false)
     shape, dtype = joined.fact.shape or (), joined.fact.dtype or "torch.bool"
     return Test(
-        python, is_or, joined.code, negated, joined.proven, shape, dtype, joined.leaves, before, true, false
+        python,
+        is_or,
+        joined.code,
+        negated,
+        joined.proven,
+        joined.compared,
+        shape,
+        dtype,
+        joined.leaves,
+        before,
+        true,
+        false,
     )
 
 

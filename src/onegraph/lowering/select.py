@@ -57,8 +57,8 @@ class Selection:
         parts."""
         if isinstance(node, ast.IfExp) and is_tensor_test(self.lowering.facts, node.test, force):
             test = self.lowering.tests.split(node.test, force)
-            if test.python:
-                return Hazard("a Python condition decides inside")
+            if not test.selectable:
+                return Hazard("a Python value may decide inside")
             return self.hazard(node.body, {**force, **test.when_true}) or self.hazard(
                 node.orelse, {**force, **test.when_false}
             )
