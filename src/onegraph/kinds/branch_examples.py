@@ -624,23 +624,39 @@ def inputs():
         reason="would change",
     ),
     Untouched(
-        title="the arm returns on some paths only",
+        title="one path returns None",
         text="""\
 import torch
 
 
 def program(x):
     if x.sum() > 0:
-        if x.shape[0] > 5:
-            return x
-        x = x + 1
-    return x * 2
+        return x + 1
 
 
 def inputs():
     x = torch.linspace(-1, 2, 12).view(3, 4)
     return [(x,), (x - 3,)]
 """,
-        reason="on some of its paths only",
+        reason="returns None",
+    ),
+    Untouched(
+        title="an alias that is changed behind",
+        text="""\
+import torch
+
+
+def program(x):
+    a, b = x * 2, x + 1
+    y = a if x.sum() > 0 else b
+    y.add_(1)
+    return y + b
+
+
+def inputs():
+    x = torch.linspace(-1, 2, 12).view(3, 4)
+    return [(x,), (x - 3,)]
+""",
+        reason="changes it in place",
     ),
 )
