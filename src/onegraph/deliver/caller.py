@@ -39,7 +39,7 @@ def _general(program: Compiled) -> Callable[..., Any]:
         tried = program.compiled
         try:
             return tried(*args, **kwargs)
-        except optimized.BREAKS as error:
+        except (*optimized.BREAKS, *optimized.FAILURES) as error:
             broken = error
         # Outside of the handler: an exception of the program must not get ours as its context.
         return program.call(broken, tried, args, kwargs)
@@ -73,7 +73,7 @@ def _exact(program: Compiled, target: FunctionType) -> Callable[..., Any]:
     names: dict[str, Any] = {
         "__name__": __name__,
         "_onegraph_program": program,
-        "_onegraph_breaks": optimized.BREAKS,
+        "_onegraph_breaks": (*optimized.BREAKS, *optimized.FAILURES),
     }
     exec(compile(text, "<onegraph.compile>", "exec"), names)
     made: FunctionType = names["call"]

@@ -86,6 +86,7 @@ class _Mended:
         self.hopeless: dict[tuple[str, ...], GraphBreaksLeft] = {}  # what a mend could not do, it can't again
         self.lock = threading.RLock()
         self.lookup: substitute.Lookup = _as_it_is
+        self.whole = True  # one graph or an error, so that nothing of the program ran before an error
         self.compiled = self.build()
 
     def context(self, *, whole: bool = True) -> Any:
@@ -103,6 +104,8 @@ class _Mended:
     @substitute.not_compiled
     def call(self, broken: Exception, tried: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do a call that broke the graph: mend for its arguments, then make it."""
+        if isinstance(broken, optimized.FAILURES) and not (self.whole and self.calls):
+            raise broken  # no mended code is to blame, or parts of the program may have run
         call, result = Call(args, kwargs), None
         key = (str(broken), *_signature(call))
         if key in self.hopeless:
@@ -118,7 +121,7 @@ class _Mended:
             compiled = self.compiled
         try:
             return compiled(*args, **kwargs)
-        except optimized.BREAKS as error:
+        except (*optimized.BREAKS, *optimized.FAILURES) as error:
             broken = error
         if result is None:
             return self.call(broken, compiled, args, kwargs)
@@ -138,6 +141,7 @@ class _Mended:
             codes.install_helpers()
             self.lookup = codes.get
             self.calls = calls
+            self.whole = True
             self.compiled = self.build()
         return result
 
@@ -155,6 +159,9 @@ class _Mended:
         if self.strict:
             raise GraphBreaksLeft(self.name, sites, result)
         warnings.warn(description(self.name, sites), GraphBreaksLeftWarning, stacklevel=_depth())
+        if isinstance(broken, optimized.FAILURES):
+            self.lookup = _as_it_is  # graph breaks don't help: the mended code is not for this call
+        self.whole = False
         self.compiled = self.build(whole=False)
         return self.compiled(*args, **kwargs)
 

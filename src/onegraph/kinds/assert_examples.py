@@ -35,7 +35,7 @@ import torch
 def _check_below(
     x_dim_below_3: bool,
     x_at_least_low_all: torch.Tensor,
-    low: int,
+    low: torch.types.Number,
     x: torch.Tensor,
 ) -> None:
     assert x_dim_below_3 and x_at_least_low_all, f"below {low}: {x.min():.1f}"

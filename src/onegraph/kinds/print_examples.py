@@ -93,7 +93,7 @@ import torch
 
 
 @_ordered_op
-def _print_in_forward(tag: str, i: int, x_sum: torch.Tensor) -> None:
+def _print_in_forward(tag: str, i: torch.types.Number, x_sum: torch.Tensor) -> None:
     print(tag, i, x_sum)  # progress
 
 

@@ -117,6 +117,31 @@ def annotation(facts: Sequence[Fact]) -> str | None:
     return None if plain is None else plain + optional
 
 
+def _annotation_of(node: ast.expr, facts: Sequence[Fact]) -> str | None:
+    """The annotation of an expression with these values. One that says ``int`` or ``bool`` makes torch convert,
+    so that the 2.5 of a later call would be shown as 2: only for what is never anything else."""
+    kind = annotation(facts)
+    if kind is None or _never_another_number(node):
+        return kind
+    kind, bar, optional = kind.partition(" |")
+    return ("torch.types.Number" if kind in SCALARS else kind) + bar + optional
+
+
+def _never_another_number(node: ast.expr) -> bool:
+    match node:
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()) | ast.Attribute(attr="ndim"):
+            return True
+        case ast.Subscript(value=ast.Attribute(attr="shape")):
+            return True
+        case ast.Call(func=ast.Attribute(attr="dim" | "size" | "numel") | ast.Name(id="len" | "isinstance")):
+            return True
+        case ast.Constant(value=value):
+            return type(value) is int
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv(), right=right):
+            return _never_another_number(left) and _never_another_number(right)
+    return False
+
+
 def split(
     request: Request,
     tree: ast.Module,
@@ -334,7 +359,7 @@ class _Splitter:
 
     def _pass(self, node: ast.expr) -> None:
         facts = self.facts(node)
-        kind = annotation(facts)
+        kind = _annotation_of(node, facts)
         assert kind is not None
         self.split.shows_grad |= any(fact.is_tensor and fact.requires_grad for fact in facts)
         key = ast.dump(node)
@@ -353,7 +378,7 @@ class _Splitter:
 
     def _pass_bound(self, node: ast.NamedExpr, when: When) -> None:
         """``(n := x.sum())`` goes to the call, where it binds ``n`` as before; the op gets it as ``n``."""
-        name, kind = node.target.id, annotation(self.facts(node.value))
+        name, kind = node.target.id, _annotation_of(node.value, self.facts(node.value))
         if when is not When.EAGER or kind is None or not name.isascii() or not self._where_it_says(node):
             raise Refused(
                 f"`{name}` is set inside the expression in line {node.lineno}.",

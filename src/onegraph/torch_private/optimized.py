@@ -11,6 +11,10 @@ from torch._dynamo import eval_frame, exc
 # What Dynamo raises where one graph can't be had. Nothing of the program has run then.
 BREAKS: tuple[type[Exception], ...] = (exc.Unsupported, exc.UserError, exc.UncapturedHigherOrderOpError)
 
+# What it raises where an operation can't take its arguments. One that the mended code brought in may have
+# been made for other arguments.
+FAILURES: tuple[type[Exception], ...] = (exc.TorchRuntimeError, exc.BackendCompilerFailed)
+
 
 def context(options: Mapping[str, Any], *, whole: bool) -> Any:
     """What torch.compile makes of its keywords: call it with a function to compile that function.
