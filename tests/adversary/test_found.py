@@ -78,6 +78,9 @@ def test_what_no_op_can_take_is_said_in_our_words() -> None:
         mended(ONES, torch.tensor(3))
 
 
+KNOWN = pytest.mark.xfail(reason="known: mended for one dtype and shape, wrong for another", strict=True)
+
+
 def number(x):
     scale = x.norm().item()
     return x * scale
@@ -101,19 +104,19 @@ def not_a_bool(x, flag):
     return y
 
 
-@pytest.mark.xfail(reason="known: mended for one dtype and shape, wrong for another", strict=False)
 @pytest.mark.parametrize(
     ("program", "first", "other"),
     [
         # eager: float32; mended: float64
-        pytest.param(number, (ONES,), (torch.tensor(2.5),), id="item, no dimensions"),
-        pytest.param(whole_number, (ONES, ONES), (torch.arange(2), ONES), id="item, integers"),
+        pytest.param(number, (ONES,), (torch.tensor(2.5),), id="item, no dimensions", marks=KNOWN),
+        pytest.param(whole_number, (ONES, ONES), (torch.arange(2), ONES), id="item, integers", marks=KNOWN),
         # eager: shape [4]; mended: [3, 4]
         pytest.param(
             hides_nothing,
             (torch.ones(3, 4), torch.ones(3, 4, dtype=torch.bool)),
             (torch.ones(4), torch.ones(3, 4, dtype=torch.bool)),
             id="shortcut, a mask that broadcasts",
+            marks=KNOWN,
         ),
         # eager: a tensor; mended: "where expected condition to be a boolean tensor"
         pytest.param(
