@@ -76,7 +76,9 @@ class _Nobody:
 
 def record_of(error: BaseException, tracer: Any | None) -> Raised:
     """What was noted when the exception was raised; for classes not hooked, what its tracer still knows."""
-    noted = _raised.get(error) if isinstance(error, _RECORDED) else None  # built-in ones can't be referred to weakly
+    noted = (
+        _raised.get(error) if isinstance(error, _RECORDED) else None
+    )  # built-in ones can't be referred to weakly
     return noted or _describe(error, tracer, None)
 
 
