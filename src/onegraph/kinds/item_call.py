@@ -5,10 +5,12 @@ it.
 What else it causes: the code behind it runs in a graph of its own, which is compiled again when the number
 changes (as an int), and whose backward pass keeps one more activation.
 
-Exact: the number is only used in arithmetic. It stays a 0-dim tensor, detached (``.item()`` cuts the
+Relaxed: the number is only used in arithmetic. It stays a 0-dim tensor, detached (``.item()`` cuts the
 gradient) and of the precision that Python computes in: float64, int64 (numbers beyond 64 bits are not kept),
-bool. Where a 0-dim tensor would promote differently from a number, a cast is put in.
-Relaxed: ``float(t)`` of a floating tensor: torch's warning, where that tensor requires grad, is not given.
+bool. Where a 0-dim tensor would promote differently from a number, a cast is put in. Results, dtypes and
+gradients are eager's bit for bit for tensors like the recorded ones. On another call, a 0-dim or an integer
+tensor in their place would promote differently: that is why it is not exact.
+Of ``float(t)`` of a floating tensor, torch's warning, where that tensor requires grad, is not given.
 Declined: an index, a size, a condition, a text, a return value, an argument of another function; a division
 that would raise in Python; ``**``, whose rounding differs.
 
@@ -69,6 +71,13 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
     return break_.gb_type.startswith("Data dependent operator") and scalar_read and _taken(node) is not None
 
 
+# Results keep their dtype for what was measured; the text can't prove it for every other call.
+_PROMOTION = (
+    "dtypes are those of eager for tensors like the recorded ones; on another call, a tensor without dimensions or of "
+    "integers in their place may come out in another precision"
+)
+
+
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
     tree = source.parse(request.text)
     node = source.node_at(tree, request.site.span)
@@ -97,11 +106,14 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
     warned = isinstance(node.func, ast.Name) and any(_is_floating(fact) for fact in facts)
     yield Candidate(
         kind=NAME,
-        level=Level.RELAXED if warned else Level.EXACT,
+        level=Level.RELAXED,
         title=f"`{_short(taken)}` stays a tensor without dimensions ({root.carried.number.dtype})",
         text=text,
         functions=(request.site.function,),
-        notes=(_WARNING.format(node.func.id),) if warned and isinstance(node.func, ast.Name) else (),
+        notes=(
+            _PROMOTION,
+            *((_WARNING.format(node.func.id),) if warned and isinstance(node.func, ast.Name) else ()),
+        ),
     )
 
 

@@ -23,7 +23,7 @@ def _example(
     after: str,
     inputs: str = "floats",
     *,
-    level: Level = Level.EXACT,
+    level: Level = Level.RELAXED,
     grad: bool = True,
 ) -> Example:
     return Example(title, _module(before, inputs), _module(after, inputs), level, grad)

@@ -19,7 +19,7 @@ from onegraph.rewrite.request import Facts, Request
 
 KIND = "branch_on_tensor"
 _NOTES = (
-    "the shortcut is never taken: same values up to rounding",
+    "the shortcut is never taken: same values up to rounding, for shapes that fit as on the recorded calls",
     "what runs on None only (a faster kernel) is no longer used; a NaN may come out at other elements",
 )
 

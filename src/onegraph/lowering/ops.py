@@ -49,6 +49,13 @@ CREATE = _words("""
 """)
 
 # Python functions that compute on Python values; of a tensor, int, float and bool read its value.
+# Their result is of dtype bool, whatever they are given.
+BOOLEAN = _words(
+    """
+    bool eq ge greater greater_equal gt isclose isfinite isin isinf isnan isneginf isposinf le less less_equal
+    logical_and logical_not logical_or logical_xor lt ne not_equal signbit
+    """
+)
 PYTHON = _words("abs bool finfo float hasattr iinfo int isinstance len max min round str")
 
 # Python functions that neither fail nor have an effect.

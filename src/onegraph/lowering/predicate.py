@@ -31,6 +31,7 @@ class Test:
     compared: bool  # a comparison, at least: a bool or a tensor of bools
     shape: tuple[int, ...]
     dtype: str
+    boolean: bool  # of dtype bool on every call, by the text alone
     leaves: tuple[ast.expr, ...]
     before: tuple[str, ...]  # the conditions in the text before the repair that ``tensor`` stands for
     when_true: Force
@@ -63,7 +64,10 @@ class Test:
         code = self.tensor
         if self.shape != ():
             code = f"{operand(code)}.reshape(())"
-        return code if self.dtype == "torch.bool" else f"{operand(code, of='<')} != 0"
+        if self.boolean:
+            return code
+        # Bool on the recorded calls: `any()` of another caller's uint8 mask is uint8.
+        return f"{operand(code)}.bool()" if self.dtype == "torch.bool" else f"{operand(code, of='<')} != 0"
 
 
 def operand_of_boolop(code: str, is_or: bool) -> str:
@@ -186,7 +190,7 @@ class Tests:
                     f"`{self.source.code(value)}` may be a Python value on another call",
                     "Annotate it as a torch.Tensor, or nest two ifs.",
                 )
-        if all(part.fact.dtype == "torch.bool" for part in parts) and all(part.proven for part in parts):
+        if all(part.boolean for part in parts):
             code = (" | " if is_or else " & ").join(operand(part.code, of="&") for part in parts)
         else:
             name = "logical_or" if is_or else "logical_and"
@@ -203,7 +207,7 @@ class Tests:
         )
         leaves = tuple(leaf for part in parts for leaf in part.leaves)
         true, false = (one, all_) if is_or else (all_, one)
-        return _Joined(code, leaves, true, false, True, True, fact)
+        return _Joined(code, leaves, true, false, True, True, True, fact)
 
     def _tensor(self, node: ast.expr, force: Force) -> _Joined:
         if isinstance(node, ast.BoolOp):
@@ -220,13 +224,13 @@ class Tests:
                     f"`{self.source.code(node.operand)}` may be a Python value on another call",
                     "Annotate it as a torch.Tensor.",
                 )
-            if inner.proven and inner.fact.dtype == "torch.bool":
+            if inner.boolean:  # `~` of an integer is no `not`
                 code = f"~{operand(inner.code)}"
             else:
                 value = inner.code if inner.proven else f"{self.torch}.as_tensor({inner.code})"
                 code = f"{self.torch}.logical_not({value})"
             fact = Fact("torch.Tensor", shape=inner.fact.shape, dtype="torch.bool")
-            return _Joined(code, inner.leaves, inner.false, inner.true, True, True, fact)
+            return _Joined(code, inner.leaves, inner.false, inner.true, True, True, True, fact)
         found = tensor_facts(self.facts, node, force)
         fact = found[0] if found else Fact("torch.Tensor", shape=(), dtype="torch.bool")
         proven = self.proven(node)
@@ -241,7 +245,8 @@ class Tests:
         compared = isinstance(node, ast.Compare) and not any(
             isinstance(op, ast.In | ast.NotIn) for op in node.ops
         )
-        return _Joined(code, (node,), {node: True}, {node: False}, proven, compared, fact)
+        boolean = proven and _boolean(node)
+        return _Joined(code, (node,), {node: True}, {node: False}, proven, compared, boolean, fact)
 
     def _comparison(self, node: ast.Compare) -> str:
         if len(node.ops) == 1:
@@ -276,6 +281,7 @@ class _Joined:
     false: Force
     proven: bool
     compared: bool
+    boolean: bool
     fact: Fact
 
 
@@ -293,6 +299,7 @@ def _test(
         joined.compared,
         shape,
         dtype,
+        joined.boolean,
         joined.leaves,
         before,
         true,
@@ -324,6 +331,22 @@ def _proven(node: ast.expr, names: frozenset[str], torch: str) -> bool:
         return node.func.attr in ops.TENSOR_METHODS or (
             _proven(node.func.value, names, torch) and node.func.attr in ops.SAME_KIND
         )
+    return False
+
+
+def _boolean(node: ast.expr) -> bool:
+    """Whether the text alone shows that a tensor is of dtype bool: `any()` and `all()` of uint8 are uint8."""
+    if isinstance(node, ast.Compare):
+        return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor):
+        return _boolean(node.left) and _boolean(node.right)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return _boolean(node.operand)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in ops.BOOLEAN:
+            return True
+        if node.func.attr in ("any", "all", "reshape", "view", "squeeze", "flatten"):
+            return _boolean(node.func.value) or bool(node.args and _boolean(node.args[0]))
     return False
 
 
