@@ -78,7 +78,7 @@ class Fix:
 
         Raises onegraph.deliver.CannotApply, with nothing written, where a file changed since, can't be
         written or belongs to an installed package; and ValueError where the change is not verified, unless
-        ``unverified``.
+        ``force``.
         """
         if self.result.changes and not self.verified and not force:
             raise ValueError(

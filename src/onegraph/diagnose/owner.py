@@ -4,12 +4,12 @@ torch's."""
 from __future__ import annotations
 
 import os
-import site
 import sysconfig
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
 
+from onegraph.installed import package_folders
 from onegraph.model import MENDED, Owner
 
 
@@ -27,7 +27,7 @@ def owner_of(file: str) -> tuple[Owner, str]:
     path = Path(os.path.abspath(file))  # noqa: PTH100 (resolve() would follow links out of a virtual environment)
     if (torch := _torch_folder()) is not None and path.is_relative_to(torch):
         return Owner.TORCH, _versioned("torch")
-    for folder in _package_folders(path):
+    for folder in package_folders(path):
         return Owner.DEPENDENCY, _distribution(path.relative_to(folder))
     if any(path.is_relative_to(folder) for folder in _stdlib_folders()):
         return Owner.STDLIB, ""
@@ -41,24 +41,10 @@ def display_path(file: str) -> str:
         return file
     path = Path(os.path.abspath(file))  # noqa: PTH100
     here = Path.cwd()
-    for folder in (*_package_folders(path), *(_stdlib_folders() if not path.is_relative_to(here) else ())):
+    for folder in (*package_folders(path), *(_stdlib_folders() if not path.is_relative_to(here) else ())):
         if path.is_relative_to(folder):
             return str(path.relative_to(folder))
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
-
-
-def _package_folders(path: Path) -> list[Path]:
-    """The folder for installed packages around ``path``: none or one."""
-    for parent in path.parents:
-        if parent.name in ("site-packages", "dist-packages") or parent in _site_folders():
-            return [parent]
-    return []
-
-
-@cache
-def _site_folders() -> frozenset[Path]:
-    own = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), site.getusersitepackages()]
-    return frozenset(Path(folder) for folder in own if folder)
 
 
 @cache

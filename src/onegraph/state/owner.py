@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
+
+from onegraph.installed import package_folders
 
 # These keep their own books (caches, registries, compiled code); a run must not be undone there.
 _MACHINERY = frozenset({"torch", "torchgen", "functorch", "numpy", "onegraph", "triton", "pytest", "_pytest"})
@@ -33,6 +34,5 @@ def root_of(name: Any) -> str:
 def is_installed(root: str) -> bool:
     """Whether a top-level package stands in site-packages, so that it is a dependency."""
     module = sys.modules.get(root)
-    places = [*getattr(module, "__path__", ()), getattr(module, "__file__", None) or ""]
-    installed = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
-    return any(folder in Path(place).parents for place in places if place for folder in installed)
+    places = [*getattr(module, "__path__", ()), getattr(module, "__file__", None)]
+    return any(package_folders(Path(place)) for place in places if place)
