@@ -8,7 +8,7 @@ from typing import Any
 
 from onegraph import deliver, pipeline
 from onegraph.model import Evidence, Findings, FixResult, Level, Repair, Site
-from onegraph.report import fix_text, json, text
+from onegraph.report import fix_text, json, rows, text
 from onegraph.report.verdict import verified
 from onegraph.targets import from_callable
 
@@ -35,7 +35,7 @@ class Report:
 
     def to_json(self) -> str:
         """As ``onegraph run --output-format json``."""
-        return json.encode(json.run_report(self.findings, self._name))
+        return json.render(rows.run_report(self.findings, self._name))
 
     def __str__(self) -> str:
         findings = self.findings
@@ -88,7 +88,7 @@ class Fix:
 
     def to_json(self) -> str:
         """As ``onegraph fix --output-format json``."""
-        return json.encode(json.fix_report(self.result, self._name, self.diff))
+        return json.render(rows.fix_report(self.result, self._name, self.diff))
 
     def __str__(self) -> str:
         step = ".apply()" if self.result.changes and self.verified else ".repairs tells what is left and why"

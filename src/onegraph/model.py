@@ -114,6 +114,22 @@ class Recompile:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One frame that Dynamo compiled or tried to, in time order. ``graphs``, ``breaks`` and ``recompile`` are
+    positions in the lists of the trace."""
+
+    function: str
+    file: str
+    line: int
+    start: float  # seconds since the watch began
+    seconds: float
+    resumed: bool  # the part of the function behind a break
+    graphs: tuple[int, ...] = ()
+    breaks: tuple[int, ...] = ()
+    recompile: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """Everything seen while a program ran under torch.compile."""
 
@@ -126,6 +142,7 @@ class Trace:
     compiled_calls: int = 0  # frames that Dynamo tried to compile; 0 means "nothing was compiled"
     error: BaseException | None = None  # raised by the program itself, or by the compiler
     seconds: float = 0.0
+    attempts: tuple[Attempt, ...] = ()
     unseen: tuple[str, ...] = ()  # where looking behind the breaks ended early, in words
 
 
@@ -278,3 +295,66 @@ class FixResult:
     changes: tuple[FileChange, ...]
     evidence: Evidence
     seconds: Mapping[str, float] = field(default_factory=dict)  # stage -> seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a site is called from one run to the next, and in the baseline: edits elsewhere don't change it."""
+
+    kind: str
+    file: str
+    function: str
+    statement: str
+    occurrence: int  # among equal statements of one function
+
+
+class Standing(StrEnum):
+    """How the gate takes a break."""
+
+    NEW = "new"  # counts against the limit
+    BASELINED = "baselined"
+    SUPPRESSED = "suppressed"  # by a comment with a reason
+    IGNORED = "ignored"  # by pyproject.toml
+    INTENDED = "intended"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One site and how the gate takes it; ``note`` says why it passes."""
+
+    site: Site
+    key: Key
+    standing: Standing
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much passes. ``recompiles`` is None where they are not limited."""
+
+    breaks: int = 0
+    recompiles: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the gate says about one run."""
+
+    judged: tuple[Judged, ...]
+    gone: tuple[Key, ...]  # entries of the baseline whose break is no more
+    unused: tuple[str, ...]  # "file:line" of suppressions that matched nothing
+    faulty: tuple[str, ...]  # suppressions that can't be understood, and why
+    recompiles: int  # those that count
+    limits: Limits
+    compiled: bool
+    problems: tuple[str, ...]  # why the run doesn't pass, a sentence each
+    keys: tuple[Key, ...] = ()  # of everything seen: what a baseline would hold
+    other_torch: tuple[str, ...] = ()  # the baseline has this target for these versions of torch only
+
+    @property
+    def new(self) -> tuple[Judged, ...]:
+        return tuple(each for each in self.judged if each.standing is Standing.NEW)
+
+    @property
+    def passed(self) -> bool:
+        return not self.problems

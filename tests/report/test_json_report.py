@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 
 from onegraph.model import Check, Evidence, Findings, FixResult
-from onegraph.report.json import VERSION, encode, fix_report, run_report, write_schema
+from onegraph.report.json import render, write_schema
+from onegraph.report.rows import VERSION, fix_report, run_report
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def test_the_published_schema_is_that_of_the_code(schema: Any) -> None:
 
 
 def test_a_run(findings: Findings, schema: Any) -> None:
-    report = json.loads(encode(run_report(findings, "model.py:make")))
+    report = json.loads(render(run_report(findings, "model.py:make")))
     jsonschema.validate(report, schema)
     assert (report["command"], report["version"], report["target"]) == ("run", VERSION, "model.py:make")
     assert report["graphs"] == 2
@@ -39,7 +40,7 @@ def test_a_run(findings: Findings, schema: Any) -> None:
 
 
 def test_a_fix(fixed: FixResult, schema: Any) -> None:
-    report = json.loads(encode(fix_report(fixed, "model.py:make", "the patch")))
+    report = json.loads(render(fix_report(fixed, "model.py:make", "the patch")))
     jsonschema.validate(report, schema)
     assert (report["before"]["graphs"], report["after"]["graphs"]) == (2, 1)
     assert (len(report["before"]["sites"]), len(report["after"]["sites"])) == (2, 1)
@@ -57,7 +58,7 @@ def test_a_fix(fixed: FixResult, schema: Any) -> None:
 
 def test_what_was_not_verified_is_said(fixed: FixResult, schema: Any) -> None:
     unproven = Evidence((Check("inductor", None, "no compiler"),), max_abs=float("nan"))
-    report = json.loads(encode(fix_report(dataclasses.replace(fixed, evidence=unproven), "t", "")))
+    report = json.loads(render(fix_report(dataclasses.replace(fixed, evidence=unproven), "t", "")))
     jsonschema.validate(report, schema)
     assert report["verified"] is False
     assert report["evidence"]["checks"][0]["passed"] is None
@@ -65,7 +66,7 @@ def test_what_was_not_verified_is_said(fixed: FixResult, schema: Any) -> None:
 
 
 def test_the_schema_refuses_a_report_that_lacks_a_field(findings: Findings, schema: Any) -> None:
-    report = json.loads(encode(run_report(findings, "t")))
+    report = json.loads(render(run_report(findings, "t")))
     del report["sites"][0]["kind"]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(report, schema)

@@ -12,7 +12,7 @@ import click
 import onegraph
 
 if TYPE_CHECKING:
-    from onegraph.model import Findings, FixResult
+    from onegraph.model import Findings, FixResult, Verdict
 
 CLEAN, FINDINGS, USAGE, TARGET_FAILED, UNVERIFIED, NOTHING, OUR_FAULT = 0, 1, 2, 3, 4, 5, 101
 
@@ -27,6 +27,13 @@ def after_run(findings: Findings) -> int:
     broken = any(not site.intended for site in findings.sites)
     failed = trace.error is not None and is_compiler_error(trace.error)
     return FINDINGS if broken or trace.limits_reached or failed else CLEAN
+
+
+def after_check(verdict: Verdict) -> int:
+    """5 when nothing was compiled, 1 when the gate doesn't let the run pass, 0 otherwise."""
+    if not verdict.compiled:
+        return NOTHING
+    return CLEAN if verdict.passed else FINDINGS
 
 
 def after_fix(result: FixResult) -> int:
@@ -69,8 +76,9 @@ def _told(error: Exception) -> int:
         click.echo(f"onegraph: {error}", err=True)
         return USAGE
     from onegraph.deliver import CannotApply
+    from onegraph.gate import BaselineError, SettingsError
 
-    if isinstance(error, CannotApply):
+    if isinstance(error, CannotApply | BaselineError | SettingsError):
         click.echo(f"onegraph: {error}", err=True)
         return USAGE
     return _our_fault(error)

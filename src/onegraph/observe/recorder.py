@@ -5,9 +5,11 @@ from __future__ import annotations
 import dis
 import inspect
 import re
+import time
+from dataclasses import replace
 from types import CodeType
 
-from onegraph.model import Break, Frame, Graph, Outcome, Recompile
+from onegraph.model import Attempt, Break, Frame, Graph, Outcome, Recompile
 from onegraph.observe import positions
 from onegraph.observe.crosscheck import CrossCheck
 from onegraph.torch_private.records import Raised
@@ -39,12 +41,34 @@ class Recorder:
         self.limits: list[str] = []
         self.faults: list[str] = []
         self.attempts = 0
+        self.timeline: list[Attempt] = []
+        self._start = time.perf_counter()
+        self._told = 0, 0, 0  # graphs, breaks and recompiles that belong to an attempt already
         self.check = CrossCheck()
 
-    def compiled(self, code: CodeType, failed: bool) -> None:
+    def compiled(self, code: CodeType, failed: bool, resumed: bool, began: float) -> None:
         self.attempts += 1
         if failed:
             self.check.hooked_failure()
+        self._close(code, resumed, began)
+
+    def _close(self, code: CodeType, resumed: bool, began: float) -> None:
+        """What was told since the last attempt belongs to this one."""
+        graphs, breaks, recompiles = self._told
+        self._told = len(self.graphs), len(self.breaks), len(self.recompiles)
+        self.timeline.append(
+            Attempt(
+                function=code.co_qualname,
+                file=code.co_filename,
+                line=code.co_firstlineno,
+                start=began - self._start,
+                seconds=time.perf_counter() - began,
+                resumed=resumed,
+                graphs=tuple(range(graphs, len(self.graphs))),
+                breaks=tuple(range(breaks, len(self.breaks))),
+                recompile=recompiles if len(self.recompiles) > recompiles else None,
+            )
+        )
 
     def broke(self, raised: Raised, outcome: Outcome, reason: str) -> None:
         self.check.hooked_break(reason)
@@ -54,9 +78,19 @@ class Recorder:
         if code.co_flags & inspect.CO_GENERATOR:
             self.attempts += 1  # Dynamo refuses a generator before it starts on it
         if not logged:
+            before = len(self.breaks)
             self._add(raised, Outcome.FRAME_SKIPPED, code)
+            self._belongs_to_last(code, before)
         if swallowed:
             self.given_up.append(_place(code))
+
+    def _belongs_to_last(self, code: CodeType, first: int) -> None:
+        """A break told after its attempt was closed."""
+        last = self.timeline[-1] if self.timeline else None
+        if last is not None and (last.file, last.line) == (code.co_filename, code.co_firstlineno):
+            more = tuple(range(first, len(self.breaks)))
+            self.timeline[-1] = replace(last, breaks=last.breaks + more)
+            self._told = len(self.graphs), len(self.breaks), len(self.recompiles)
 
     def limit_reached(self, code: CodeType) -> None:
         if _place(code) not in self.limits:

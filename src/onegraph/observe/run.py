@@ -63,8 +63,13 @@ def _with_errors(trace: Trace, program: Program, failures: list[_Failure]) -> Tr
             name = type(failure.error).__name__
             echoes |= {number for number in failure.breaks if trace.breaks[number].gb_type == name}
         errors.append(own or failure.error)
-    breaks = tuple(each for number, each in enumerate(trace.breaks) if number not in echoes)
-    return dataclasses.replace(trace, breaks=breaks, error=_worst(errors))
+    kept = {number: at for at, number in enumerate(n for n in range(len(trace.breaks)) if n not in echoes)}
+    breaks = tuple(trace.breaks[number] for number in kept)
+    attempts = tuple(
+        dataclasses.replace(each, breaks=tuple(kept[number] for number in each.breaks if number in kept))
+        for each in trace.attempts
+    )
+    return dataclasses.replace(trace, breaks=breaks, attempts=attempts, error=_worst(errors))
 
 
 def _attempt(target: Callable[..., Any], call: Call) -> Exception | None:

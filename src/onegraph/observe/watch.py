@@ -32,6 +32,7 @@ class Watch:
             disagreements=(*canary.missing(), *seen.faults, *seen.check.disagreements()),
             compiled_calls=seen.attempts,
             error=self.error,
+            attempts=tuple(seen.timeline),
             seconds=running if self._seconds is None else self._seconds,
         )
 

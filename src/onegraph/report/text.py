@@ -140,8 +140,8 @@ def function_name(qualified: str) -> str:
     )
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
+def counted(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def notices(findings: Findings) -> Iterator[RenderableType]:
@@ -150,16 +150,16 @@ def notices(findings: Findings) -> Iterator[RenderableType]:
     if trace.recompiles:
         yield _recompiles(findings)
     if trace.frames_given_up:
-        yield _block("left to eager", map(_short_place, dict.fromkeys(trace.frames_given_up)))
+        yield block("left to eager", map(_short_place, dict.fromkeys(trace.frames_given_up)))
     if trace.limits_reached:
-        yield _block("recompile limit reached: eager from then on", map(_short_place, trace.limits_reached))
+        yield block("recompile limit reached: eager from then on", map(_short_place, trace.limits_reached))
     if trace.disagreements:
-        yield _block("torch's own log tells something else", trace.disagreements)
+        yield block("torch's own log tells something else", trace.disagreements)
     if trace.unseen:
-        yield _block("not looked at further", trace.unseen)
+        yield block("not looked at further", trace.unseen)
     if trace.error is not None:
         words = str(trace.error).strip().splitlines() or [""]
-        yield _block("an error was raised", [f"{type(trace.error).__name__}: {words[0]}"])
+        yield block("an error was raised", [f"{type(trace.error).__name__}: {words[0]}"])
 
 
 def _short_place(place: str) -> str:
@@ -242,7 +242,8 @@ def plain_reason(reason: str) -> str:
     return " ".join(reason.split())
 
 
-def _block(title: str, lines: Iterable[str]) -> RenderableType:
+def block(title: str, lines: Iterable[str]) -> RenderableType:
+    """A title and indented lines."""
     return Group(Text(title, style="yellow"), *(Padding(Text(line), (0, 0, 0, 2)) for line in lines))
 
 

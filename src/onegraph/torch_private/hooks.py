@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -174,13 +175,19 @@ def _hook_compile(plain: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(plain)
     def _compile(code: CodeType, *args: Any, **kwargs: Any) -> Any:
+        began = time.perf_counter()
+
+        def tell(failed: bool) -> None:
+            own, resumed = frames.original_code(code), frames.is_resume(code)
+            _tell("_compile", lambda listener: listener.compiled(own, failed, resumed, began))
+
         try:
             result = plain(code, *args, **kwargs)
         except Exception:
-            _tell("_compile", lambda listener: listener.compiled(frames.original_code(code), True))
+            tell(True)
             raise
         if getattr(result, "guarded_code", result) is not None:
-            _tell("_compile", lambda listener: listener.compiled(frames.original_code(code), False))
+            tell(False)
         return result
 
     return _compile

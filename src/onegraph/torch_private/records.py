@@ -32,8 +32,9 @@ class Raised:
 class Listener(Protocol):
     """Told of everything that Dynamo does, from the thread that compiles. Code objects are the user's own."""
 
-    def compiled(self, code: CodeType, failed: bool) -> None:
-        """Dynamo compiled a frame, or ``failed`` to (then ``frame_ended`` follows, with the reason)."""
+    def compiled(self, code: CodeType, failed: bool, resumed: bool, began: float) -> None:
+        """Dynamo compiled a frame, or ``failed`` to (then ``frame_ended`` follows, with the reason).
+        ``resumed``: it is the part behind a break. ``began`` is of ``time.perf_counter()``."""
 
     def broke(self, raised: Raised, outcome: Outcome, reason: str) -> None:
         """A break was committed; ``reason`` is Dynamo's text for it."""

@@ -1,0 +1,24 @@
+"""Every format by its name; one renderer a module, imported when it is asked for.
+
+A renderer is ``render(report) -> str``. ``text`` is not in this list of modules: it is a page, for colours
+and the width of the terminal.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onegraph.report.rows import AnyReport
+
+MODULES = {
+    "json": "json",
+}
+FORMATS = ("text", *MODULES)
+
+
+def rendered(report: AnyReport, form: str) -> str:
+    """The report in the format ``form``, any but "text"."""
+    text: str = importlib.import_module(f"onegraph.report.{MODULES[form]}").render(report)
+    return text
