@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from onegraph.deliver import diff
+from onegraph.gate import Baseline, Settings, judge, keys_of, torch_minor
 from onegraph.model import (
+    Attempt,
     Break,
     Check,
     Evidence,
@@ -25,6 +29,7 @@ from onegraph.model import (
     Status,
     Trace,
 )
+from onegraph.report.rows import AnyReport, check_report, fix_report, run_report
 
 SOURCE = """\
 def step(x):
@@ -95,6 +100,11 @@ def findings(branch: Site, dependency: Site, file: str) -> Findings:
         unseen=("probe of call 1 stopped at step (model.py:3): a generator",),
         compiled_calls=3,
         seconds=1.25,
+        attempts=(
+            Attempt("step", file, 1, 0.25, 0.5, False, (0,), (0,)),
+            Attempt("step", file, 1, 0.75, 0.25, True, (1,)),
+            Attempt("step", file, 1, 1.0, 0.125, False, recompile=0),
+        ),
     )
     return Findings((branch, dependency), trace)
 
@@ -139,3 +149,25 @@ def fixed(findings: Findings, branch: Site, dependency: Site, file: str) -> FixR
         evidence=evidence,
         seconds={"observe": 0.25, "mend": 1.0},
     )
+
+
+@pytest.fixture
+def reports(findings: Findings, fixed: FixResult, tmp_path: Path) -> dict[str, AnyReport]:
+    """The same program in every kind of report, without what differs between machines."""
+    baseline = Baseline().with_keys(torch_minor(), "model.py:make", keys_of(findings.sites[1:], tmp_path))
+    verdict = judge(findings, Settings(tmp_path), baseline, "model.py:make", kinds=())
+    clean = Findings((), Trace(graphs=findings.trace.graphs[:1], compiled_calls=1))
+    passed = judge(clean, Settings(tmp_path), Baseline(), "model.py:make", kinds=())
+    target = "model.py:make"
+    found = {
+        "run": run_report(findings, target),
+        "check": check_report(findings, verdict, target, tmp_path),
+        "fix": fix_report(fixed, target, diff(fixed.changes)),
+        "clean": check_report(clean, passed, target, tmp_path),
+        "nothing": run_report(Findings((), Trace()), target),
+    }
+    steady = {"onegraph": "0.1.0", "torch": "2.13.0", "python": "3.12.1", "platform": "Linux"}
+    return {
+        name: msgspec.structs.replace(report, **steady, arguments=[name, target])
+        for name, report in found.items()
+    }

@@ -35,7 +35,7 @@ def patch_name(path: str, start: str | os.PathLike[str] = "") -> str:
 def changed_lines(before: str, after: str) -> list[tuple[int, int]]:
     """Line ranges (from 1, inclusive) of ``after`` that differ; a deletion counts as the line it precedes."""
     found = []
-    for tag, _, _, start, end in _opcodes(lines(before), lines(after)):
+    for tag, _, _, start, end in opcodes(lines(before), lines(after)):
         if tag != "equal":
             found.append((start + 1, max(start + 1, end)))
     return found
@@ -51,7 +51,7 @@ def _file_diff(change: FileChange, name: str) -> str:
     if change.original == change.mended:
         return ""
     before, after = lines(change.original), lines(change.mended)
-    hunks = "".join(_hunk(group, before, after) for group in _groups(_opcodes(before, after)))
+    hunks = "".join(_hunk(group, before, after) for group in _groups(opcodes(before, after)))
     return f"--- {_label('a/' + name)}\n+++ {_label('b/' + name)}\n{hunks}"
 
 
@@ -62,7 +62,7 @@ def _label(name: str) -> str:
 Opcode = tuple[str, int, int, int, int]
 
 
-def _opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
+def opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
     """Minimal edits. Common ends are cut off first, which keeps the quadratic matcher fast on long files."""
     head = 0
     while head < min(len(before), len(after)) and before[head] == after[head]:

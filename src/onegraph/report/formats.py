@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from onegraph.report.rows import AnyReport
 
 MODULES = {
+    "concise": "concise",
     "json": "json",
+    "jsonl": "jsonlines",
+    "github": "github",
+    "gitlab": "gitlab",
+    "sarif": "sarif",
+    "rdjson": "rdjson",
+    "junit": "junit",
+    "markdown": "markdown",
+    "chrome-trace": "chrome_trace",
 }
 FORMATS = ("text", *MODULES)
 
