@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ def test_a_new_file_has_the_usual_permissions(tmp_path: Path) -> None:
     plain.write_text("x")
     write_atomically(ours, "x")
     assert ours.stat().st_mode == plain.stat().st_mode
-    assert sorted(os.listdir(tmp_path)) == ["ours", "plain"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["ours", "plain"]
 
 
 def test_an_old_file_keeps_its_permissions_and_links(tmp_path: Path) -> None:
@@ -40,4 +39,4 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
         write_atomically(path, "\ud800")
     assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["report"]
+    assert [each.name for each in tmp_path.iterdir()] == ["report"]
