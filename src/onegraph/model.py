@@ -272,6 +272,7 @@ class Repair:
     notes: tuple[str, ...] = ()
     next_step: str = ""
     evidence: Evidence = field(default_factory=Evidence)
+    rounding: bool = False  # as of the candidate that was applied
 
 
 @dataclass(frozen=True, slots=True)

@@ -412,6 +412,7 @@ class _Loop:
                 "",
                 found.notes,
                 evidence=step.evidence,
+                rounding=found.rounding,
             )
         if step.covered and (other := self._coverer(step.job)) is not None:
             assert other.candidate is not None
