@@ -12,6 +12,8 @@ from onegraph import mend, observe, verify
 from onegraph.mend import findings_of, look
 from onegraph.model import Evidence, Findings, FixResult, Level, Program, Trace
 from onegraph.rewrite.workspace import Workspace
+from onegraph.shapes import ShapesResult
+from onegraph.shapes import shapes as shapes_of
 from onegraph.state import preserved
 from onegraph.state.copying import copy_call
 from onegraph.state.run import run_call
@@ -67,6 +69,23 @@ def fix(
             results.append(_fix_program(entry.program, level, select, ignore))
     result = one_result(str(target), findings_of(trace), results)
     return replace(result, evidence=_verified_together(result, entries, results))
+
+
+def shapes(target: Target, vary: str = "") -> tuple[ShapesResult, ...]:
+    """Which sizes share one artifact: of a program, or of every callable that a script compiles.
+
+    Raises AxisError for a ``vary`` that doesn't fit, TargetFailed where the target itself raises.
+    """
+    version.require()
+    if isinstance(target, Program):
+        _raise_if_always(target)
+        with quiet():
+            return (shapes_of(target, vary),)
+    results = []
+    for entry in _run_script(target)[1]:
+        with entry.mode(), quiet():
+            results.append(shapes_of(entry.program, vary))
+    return tuple(results)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import click
 
 import onegraph
 from onegraph.apps import exits
-from onegraph.apps.commands import baseline, check, fix, run, texts
+from onegraph.apps.commands import baseline, check, fix, run, shapes, texts
 
 EXIT_CODES = """\b
 Exit codes:
@@ -46,6 +46,7 @@ for command in (
     fix.fix,
     check.check,
     baseline.baseline,
+    shapes.shapes,
     texts.explain,
     texts.env,
     texts.schema,

@@ -110,7 +110,7 @@ class _Codes:
     def __init__(self) -> None:
         self.seen: set[CodeType] = set()
 
-    def compiled(self, code: CodeType, failed: bool) -> None:
+    def compiled(self, code: CodeType, failed: bool, resumed: bool, began: float) -> None:
         if not failed:
             self.seen.add(code)
 
