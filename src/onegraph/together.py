@@ -54,12 +54,30 @@ def findings_together(findings: Sequence[Findings]) -> Findings:
             frames_given_up=tuple(item for trace in traces for item in trace.frames_given_up),
             limits_reached=tuple(item for trace in traces for item in trace.limits_reached),
             disagreements=tuple(item for trace in traces for item in trace.disagreements),
+            attempts=tuple(_attempts(traces)),
             unseen=tuple(item for trace in traces for item in trace.unseen),
             compiled_calls=sum(trace.compiled_calls for trace in traces),
             error=next((trace.error for trace in traces if trace.error is not None), None),
             seconds=sum(trace.seconds for trace in traces),
         ),
     )
+
+
+def _attempts(traces: Sequence[Trace]) -> Iterator[Attempt]:
+    """One after the other, with positions in the joined lists."""
+    graphs = breaks = recompiles = 0
+    start = 0.0
+    for trace in traces:
+        for each in trace.attempts:
+            yield replace(
+                each,
+                start=start + each.start,
+                graphs=tuple(graphs + at for at in each.graphs),
+                breaks=tuple(breaks + at for at in each.breaks),
+                recompile=None if each.recompile is None else recompiles + each.recompile,
+            )
+        graphs, breaks = graphs + len(trace.graphs), breaks + len(trace.breaks)
+        recompiles, start = recompiles + len(trace.recompiles), start + trace.seconds
 
 
 def evidence_together(evidence: Sequence[Evidence]) -> Evidence:

@@ -23,6 +23,7 @@ MODULES = {
     "junit": "junit",
     "markdown": "markdown",
     "chrome-trace": "chrome_trace",
+    "html": "html",
 }
 FORMATS = ("text", *MODULES)
 

@@ -1,0 +1,55 @@
+"""What was run and compared, as a table: stages across, what was looked at down."""
+
+from __future__ import annotations
+
+from onegraph.report.page.markup import Markup, tag
+from onegraph.report.rows import CheckRow, EvidenceRow
+
+_MARKS = {
+    True: ("✓", "agrees", "good"),
+    False: ("✗", "differs", "bad"),
+    None: ("?", "could not be verified", "unsure"),
+}
+
+
+def evidence_table(evidence: EvidenceRow, title: str) -> Markup | None:
+    """Checks are named "stage: aspect"; one without an aspect stands in the column "as a whole"."""
+    if not evidence.checks:
+        return None
+    cells: dict[tuple[str, str], CheckRow] = {}
+    for check in evidence.checks:
+        stage, _, aspect = check.name.partition(": ")
+        cells.setdefault((stage, aspect or "as a whole"), check)
+    stages = list(dict.fromkeys(stage for stage, _ in cells))
+    aspects = list(dict.fromkeys(aspect for _, aspect in cells))
+    head = tag("tr", tag("th", "looked at", scope="col"), [tag("th", stage, scope="col") for stage in stages])
+    body = [
+        tag("tr", tag("th", aspect, scope="row"), [_cell(cells.get((stage, aspect))) for stage in stages])
+        for aspect in aspects
+    ]
+    caption = tag("caption", f"{title} · {_totals(evidence)}")
+    table = tag("table", caption, tag("thead", head), tag("tbody", body), class_="evidence")
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=title)
+
+
+def _totals(evidence: EvidenceRow) -> str:
+    runs = f"{evidence.inputs} run{'' if evidence.inputs == 1 else 's'} compared"
+    if evidence.max_abs == 0 and evidence.max_rel == 0:
+        same = "bit for bit"
+    else:
+        same = f"max difference {_number(evidence.max_abs)} absolute, {_number(evidence.max_rel)} relative"
+    return f"{runs} · {same} · {evidence.seconds:.1f} s"
+
+
+def _number(value: float | None) -> str:
+    return "not a number" if value is None else f"{value:.1e}"
+
+
+def _cell(check: CheckRow | None) -> Markup:
+    if check is None:
+        return tag("td", "")
+    mark, word, style = _MARKS[check.passed]
+    detail = f" {check.detail}" if check.detail else ""
+    return tag(
+        "td", tag("span", mark, aria_hidden="true"), tag("span", word, class_="spoken"), detail, class_=style
+    )
