@@ -12,7 +12,17 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import pairwise, product
 
-from onegraph.model import Check, Evidence, FileChange, Findings, FixResult, Repair, Status, Trace
+from onegraph.model import (
+    Attempt,
+    Check,
+    Evidence,
+    FileChange,
+    Findings,
+    FixResult,
+    Repair,
+    Status,
+    Trace,
+)
 
 NOTHING_CHECKED = Check("verification", None, "nothing was checked")
 Hunk = tuple[int, int, tuple[str, ...]]  # lines [start, end) of the original, and what replaces them

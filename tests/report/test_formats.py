@@ -17,13 +17,17 @@ import msgspec
 import pytest
 
 from onegraph.report.formats import MODULES, rendered
-from onegraph.report.rows import AnyReport, FixReport, SiteRow
+from onegraph.report.rows import AnyReport
+
+from .hostile import hostile
 
 HERE = Path(__file__).parent
 CASES = [
-    (form, name) for form in MODULES for name in ("run", "check", "fix", "clean", "nothing") if form != "json"
+    (form, name)
+    for form in MODULES
+    for name in ("run", "check", "fix", "clean", "nothing")
+    if form not in ("json", "html")
 ]
-HOSTILE = "</script><img src=x onerror=alert(1)> | `a` ]]> &amp; %0A ::error:: \x00\x1b[31m \n| \u202e"
 
 RDJSON = {  # reviewdog's proto/rdf/reviewdog.proto, the parts that are written
     "type": "object",
@@ -116,26 +120,6 @@ def report(request: pytest.FixtureRequest, reports: dict[str, AnyReport]) -> Any
     if request.param != "hostile":
         return reports[request.param]
     return hostile(reports["fix"])
-
-
-def hostile(report: AnyReport) -> AnyReport:
-    """Every text that a user's program can choose is unpleasant."""
-    assert isinstance(report, FixReport)
-
-    def worse(site: SiteRow) -> SiteRow:
-        key = msgspec.structs.replace(site.key, file=f"a b/{HOSTILE}.py")
-        return msgspec.structs.replace(
-            site,
-            source=HOSTILE,
-            function=HOSTILE,
-            reason=HOSTILE,
-            package=HOSTILE,
-            key=key,
-            file=f"/{HOSTILE}.py",
-        )
-
-    before = msgspec.structs.replace(report.before, sites=[worse(site) for site in report.before.sites])
-    return msgspec.structs.replace(report, before=before, target=HOSTILE, diff=HOSTILE)
 
 
 def test_sarif_is_valid(report: AnyReport, sarif: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onegraph.report.problems import Problem, problems, summary
+from onegraph.report.problems import Problem, printable, problems, summary
 from onegraph.report.rows import AnyReport
 
 
@@ -18,4 +18,4 @@ def _row(problem: Problem) -> str:
     words = f"{where}: {problem.kind} {problem.message} [{problem.function}]{whose}"
     if problem.repair is not None and problem.repair.status == "applied":
         words += f" fix: {problem.repair.title}"
-    return " ".join(words.split())
+    return printable(" ".join(words.split()))

@@ -13,7 +13,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&@$])")
 def render(report: AnyReport) -> str:
     parts = [
         f"### onegraph: {_plain(report.target)}",
-        f"**{_plain(summary(report))}** · torch {report.torch}",
+        f"**{_plain(summary(report))}** · torch {_plain(report.torch)}",
     ]
     found = problems(report)
     counting = [each for each in found if each.counts]

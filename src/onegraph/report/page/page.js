@@ -29,7 +29,7 @@ const filter = () => {
   say(`${shown} of ${sites.length} breaks shown`);
 };
 if (search) {
-  for (const each of [search, kind, state]) each.addEventListener("input", filter);
+  for (const each of [search, kind, state]) for (const event of ["input", "change"]) each.addEventListener(event, filter);
   search.form.addEventListener("submit", (event) => event.preventDefault());
 }
 
