@@ -47,5 +47,12 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'onegraph' has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext onegraph`` in a notebook."""
+    from onegraph.apps.notebook import register
+
+    register(shell)
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)

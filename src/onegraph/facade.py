@@ -8,7 +8,7 @@ from typing import Any
 
 from onegraph import deliver, pipeline
 from onegraph.model import Evidence, Findings, FixResult, Level, Repair, Site
-from onegraph.report import fix_text, json, rows, text
+from onegraph.report import fix_text, html, json, rows, text
 from onegraph.report.verdict import verified
 from onegraph.targets import from_callable
 
@@ -44,6 +44,9 @@ class Report:
             return text.to_text(text.nothing_compiled(self._name, findings.trace, "No graph was made.", step))
         step = f"onegraph.fix({self._name})(...)" if findings.sites else "nothing to do"
         return text.to_text(text.run_text(findings, self._name, verb="explain", next_step=step))
+
+    def _repr_html_(self) -> str:
+        return html.fragment(rows.run_report(self.findings, self._name))
 
     def __repr__(self) -> str:
         return f"<onegraph report: {text.totals(self.findings)}>"
@@ -89,6 +92,9 @@ class Fix:
     def to_json(self) -> str:
         """As ``onegraph fix --output-format json``."""
         return json.render(rows.fix_report(self.result, self._name, self.diff))
+
+    def _repr_html_(self) -> str:
+        return html.fragment(rows.fix_report(self.result, self._name, self.diff))
 
     def __str__(self) -> str:
         step = ".apply()" if self.result.changes and self.verified else ".repairs tells what is left and why"

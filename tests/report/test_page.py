@@ -82,7 +82,7 @@ def test_what_it_says_of_a_fix(reports: dict[str, AnyReport]) -> None:
         "moves: both sides are evaluated",
         "<strong>Declined: </strong>the logger is made inside",
         "<strong>You can: </strong>make it at module level",
-        "___stack0 == 4.5",
+        "the value handed over == 4.5",
         "onegraph fix model.py:make",
     ):
         assert words in page

@@ -4,6 +4,7 @@ torch's."""
 from __future__ import annotations
 
 import os
+import sys
 import sysconfig
 from functools import cache
 from importlib import metadata, util
@@ -37,14 +38,22 @@ def owner_of(file: str) -> tuple[Owner, str]:
 def display_path(file: str) -> str:
     """A short path for people: from the current folder, or in the folder of packages or of the library."""
     file = file.removeprefix(MENDED)
-    if file.startswith("<"):
-        return file
+    if (cell := notebook_cell(file)) is not None or file.startswith("<"):
+        return cell or file
     path = Path(os.path.abspath(file))  # noqa: PTH100
     here = Path.cwd()
     for folder in (*package_folders(path), *(_stdlib_folders() if not path.is_relative_to(here) else ())):
         if path.is_relative_to(folder):
             return str(path.relative_to(folder))
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def notebook_cell(file: str) -> str | None:
+    """``In[3]`` for the code of a notebook's cell, which has a made-up file; None for any other file."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    named = shell.compile.format_code_name(file) if shell is not None else None
+    return str(named[1]) if named is not None and named[0] == "Cell" else None
 
 
 @cache

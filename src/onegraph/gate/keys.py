@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from onegraph.diagnose.owner import notebook_cell
 from onegraph.gate.statement import statement_at
 from onegraph.installed import package_folders
 from onegraph.model import MENDED, Key, Site
@@ -44,8 +45,8 @@ def fingerprint(key: Key) -> str:
 def keyed_path(file: str, root: Path) -> str:
     """A path that is the same on every machine: from the project's folder, or in the folder of packages."""
     file = file.removeprefix(MENDED)
-    if file.startswith("<"):
-        return file
+    if (cell := notebook_cell(file)) is not None or file.startswith("<"):
+        return cell or file
     path = Path(os.path.abspath(file))  # noqa: PTH100  (a link into the project stays what the user calls it)
     for folder in (*package_folders(path), root):
         if path.is_relative_to(folder):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib import resources
 
 from onegraph.report.page.change import change_section
-from onegraph.report.page.code import side_by_side
 from onegraph.report.page.markup import Markup, tag
 from onegraph.report.page.rest import also_seen, environment, recompiles
 from onegraph.report.page.sites import repair_of, site_article, status
@@ -46,18 +46,23 @@ def render_all(reports: Sequence[AnyReport]) -> str:
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
 
+_fragments = itertools.count(1)
+
+
 def fragment(report: AnyReport) -> str:
-    """The report as a part of another page (a notebook): scoped style, no script."""
+    """The report as a part of another page (a notebook): its style reaches nothing else, and there is no
+    script."""
     seen = observed_of(report)
-    sites = [site_article(at, site, seen, report, "") for at, site in enumerate(seen.sites)]
-    changes = [side_by_side(change) for change in report.changes] if isinstance(report, FixReport) else []
+    prefix = f"onegraph-{next(_fragments)}-"  # a notebook has many
     return tag(
         "div",
         Markup(f"<style>@scope {{{_file('page.css')}}}</style>"),
         tag("p", tag("strong", summary(report)), class_="totals"),
-        strips(seen, ""),
-        sites,
-        changes,
+        strips(seen, prefix),
+        [site_article(at, site, seen, report, prefix) for at, site in enumerate(seen.sites)],
+        change_section(report, prefix, buttons=False),
+        recompiles(seen, prefix),
+        also_seen(seen),
         class_="onegraph",
     )
 

@@ -8,7 +8,7 @@ from onegraph.report.page.markup import Markup, tag
 from onegraph.report.rows import AnyReport, FixReport
 
 
-def change_section(report: AnyReport, prefix: str) -> Markup | None:
+def change_section(report: AnyReport, prefix: str, *, buttons: bool = True) -> Markup | None:
     if not isinstance(report, FixReport) or not report.changes:
         return None
     names = dict(zip((each.file for each in report.changes), _patch_names(report.diff), strict=False))
@@ -30,10 +30,10 @@ def change_section(report: AnyReport, prefix: str) -> Markup | None:
     return tag(
         "section",
         tag("h2", "The change", id=f"{prefix}change"),
-        _buttons(name),
+        _buttons(name) if buttons else None,
         parts,
         tag("details", tag("summary", "as a patch"), patch),
-        evidence_table(report.evidence, "Proof of the whole"),
+        evidence_table(report.evidence, "Proof of the whole", unfolded=True),
         aria_label="the change",
     )
 

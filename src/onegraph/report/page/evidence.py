@@ -12,8 +12,8 @@ _MARKS = {
 }
 
 
-def evidence_table(evidence: EvidenceRow, title: str) -> Markup | None:
-    """Checks are named "stage: aspect"; one without an aspect stands in the column "as a whole"."""
+def evidence_table(evidence: EvidenceRow, title: str, *, unfolded: bool = False) -> Markup | None:
+    """Folded where all agrees. Checks are named "stage: aspect"; one without an aspect is "as a whole"."""
     if not evidence.checks:
         return None
     cells: dict[tuple[str, str], CheckRow] = {}
@@ -27,9 +27,17 @@ def evidence_table(evidence: EvidenceRow, title: str) -> Markup | None:
         tag("tr", tag("th", aspect, scope="row"), [_cell(cells.get((stage, aspect))) for stage in stages])
         for aspect in aspects
     ]
-    caption = tag("caption", f"{title} · {_totals(evidence)}")
-    table = tag("table", caption, tag("thead", head), tag("tbody", body), class_="evidence")
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=title)
+    table = tag("table", tag("thead", head), tag("tbody", body), class_="evidence")
+    scroll = tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=title)
+    summary = tag("summary", f"{title}: {_verdict(evidence)} · {_totals(evidence)}")
+    return tag("details", summary, scroll, open=unfolded or not evidence.verified)
+
+
+def _verdict(evidence: EvidenceRow) -> str:
+    if evidence.verified:
+        return "verified"
+    failed = any(check.passed is False for check in evidence.checks)
+    return "failed" if failed else "not verified in all"
 
 
 def _totals(evidence: EvidenceRow) -> str:

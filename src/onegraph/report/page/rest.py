@@ -6,6 +6,7 @@ import shlex
 
 from onegraph.report.page.markup import Markup, join, tag
 from onegraph.report.rows import AnyReport, Observed
+from onegraph.report.text import plain_reason
 
 
 def recompiles(seen: Observed, prefix: str) -> Markup | None:
@@ -19,7 +20,7 @@ def recompiles(seen: Observed, prefix: str) -> Markup | None:
             because = join(
                 " · goes with ", tag("a", f"break {each.site + 1}", href=f"#{prefix}site-{each.site + 1}")
             )
-        reasons = "; ".join(each.reasons) or "torch gives no reason"
+        reasons = "; ".join(map(plain_reason, each.reasons)) or "torch gives no reason"
         groups.setdefault(where, []).append(tag("li", tag("code", reasons), because))
     parts = [tag("li", tag("code", where), tag("ul", rows)) for where, rows in groups.items()]
     return tag(

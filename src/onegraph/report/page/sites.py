@@ -11,6 +11,7 @@ from onegraph.report.page.code import excerpt
 from onegraph.report.page.evidence import evidence_table
 from onegraph.report.page.markup import Markup, join, tag
 from onegraph.report.rows import AnyReport, FixReport, Observed, RepairRow, SiteRow
+from onegraph.report.text import plain_reason
 
 _OUTCOMES = {
     "resumed": "a new graph starts behind it",
@@ -44,7 +45,7 @@ def site_article(at: int, site: SiteRow, seen: Observed, report: AnyReport, pref
         tag("p", site.reason, class_="why"),
         excerpt(site),
         _effects(at, site, seen),
-        _repair(repair) if repair is not None else _advice(site, report.target),
+        _repair(repair, prefix) if repair is not None else _advice(site, report.target),
         _about(site),
         id=name,
         class_=f"site {status(site, repair)}",
@@ -95,7 +96,7 @@ def _effects(at: int, site: SiteRow, seen: Observed) -> Markup:
         effects.append(f"it was met {site.count} times")
     for each in seen.recompiles:
         if each.site == at:
-            reason = "; ".join(each.reasons)
+            reason = "; ".join(map(plain_reason, each.reasons))
             effects.append(
                 join(tag("code", _function(each.function)), " is compiled again: ", tag("code", reason))
             )
@@ -104,11 +105,17 @@ def _effects(at: int, site: SiteRow, seen: Observed) -> Markup:
     return tag("ul", [tag("li", effect) for effect in effects], class_="effects", aria_label="what it causes")
 
 
-def _repair(repair: RepairRow) -> Markup:
+def _repair(repair: RepairRow, prefix: str) -> Markup:
     if repair.status == "applied":
         return tag(
             "div",
-            tag("p", tag("strong", "Repair: "), repair.title),
+            tag(
+                "p",
+                tag("strong", "Repair: "),
+                repair.title,
+                " · ",
+                tag("a", "the change", href=f"#{prefix}change"),
+            ),
             tag("ul", [tag("li", f"moves: {note}") for note in repair.notes]) if repair.notes else None,
             evidence_table(repair.evidence, "Proof of this repair"),
             class_="repair",

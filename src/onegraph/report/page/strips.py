@@ -6,6 +6,7 @@ from __future__ import annotations
 from onegraph.report.calls import CallRow, SegmentRow
 from onegraph.report.page.markup import Markup, tag
 from onegraph.report.rows import Observed
+from onegraph.report.text import plain_reason
 
 SHOWN = 40
 _LEGEND = "One strip a compiled call: a bar is a graph, a cut is a break, hatching runs eagerly."
@@ -34,7 +35,7 @@ def _strip(call: CallRow, seen: Observed, prefix: str) -> Markup:
     name = call.function.replace("<locals>.", "")
     again = None
     if call.recompile is not None and call.recompile < len(seen.recompiles):
-        reasons = "; ".join(seen.recompiles[call.recompile].reasons)
+        reasons = "; ".join(map(plain_reason, seen.recompiles[call.recompile].reasons))
         again = tag("span", "again", class_="chip", title=f"compiled again: {reasons}")
     nodes = sum(segment.nodes for segment in call.segments)
     graphs = sum(segment.what == "graph" for segment in call.segments)
