@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+MODEL = "def forward(x):\n    if x.sum() > 0:\n        x = x * 2\n    return x\n"
 NOTEBOOK = Path(__file__).with_name("onegraph.ipynb")
 
 
@@ -21,7 +22,10 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, li
     from IPython.utils.capture import capture_output
 
     patch = pytest.MonkeyPatch()
-    patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
+    folder = tmp_path_factory.mktemp("ipython")
+    patch.setenv("IPYTHONDIR", str(folder))
+    patch.syspath_prepend(folder)
+    (folder / "notebook_model.py").write_text(MODEL)
     hooks = sys.displayhook, sys.excepthook
     shell = InteractiveShell.instance()
     cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
@@ -61,8 +65,13 @@ def test_a_fix_is_shown_with_its_diff(executed: tuple[Any, list[Any]]) -> None:
     assert 'class="sides"' in page
 
 
+def test_the_code_of_a_cell_is_not_mended_and_the_way_out_is_named(executed: tuple[Any, list[Any]]) -> None:
+    page = executed[0].user_ns["declined"]._repr_html_()
+    assert "Move the function into a .py file and import it" in page
+
+
 def test_a_cell_that_compiles_nothing_says_so(executed: tuple[Any, list[Any]]) -> None:
-    _, output = executed[1][3]
+    _, output = executed[1][4]
     assert any("nothing was compiled" in shown.data.get("text/html", "") for shown in output.outputs)
 
 
