@@ -19,6 +19,11 @@ def report_row(row: dict[str, Any]) -> None:
     print(MARK + json.dumps(row), flush=True)
 
 
+def environment() -> dict[str, str]:
+    """Of a child process: one thread each, and no network."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
 def run_rows(
     script: str,
     names: Sequence[str],
@@ -29,7 +34,7 @@ def run_rows(
     timeout: float = 1500.0,
 ) -> list[dict[str, Any]]:
     """Run ``script --row NAME`` once a name, each in a process of its own; a row that dies says how."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    env = environment()
 
     def one(name: str) -> dict[str, Any]:
         command = [sys.executable, str(Path(script).resolve()), "--row", name, *extra]
