@@ -1,4 +1,4 @@
-"""Models of ordinary libraries that break today, each in eval and in train: one graph, equal to eager, the rest explained?
+"""Library models that break today, each in eval and in train: one graph, equal to eager, the rest explained?
 
 Environment: python tools/setup_env.py .venv-models benchmarks/requirements-models.txt
 Run:         .venv-models/bin/python benchmarks/models.py [--list FILE] [--only NAME] [--mode eval|train]
@@ -180,7 +180,7 @@ def one_pair(entry: dict[str, Any], mode: str, level: str, verify: str) -> dict[
     model, args, kwargs = build(entry, mode)
     eager = run(model, model, args, kwargs, train=train)
     model, args, kwargs = build(entry, mode)
-    unstable = {name for name in differences(eager, run(model, model, args, kwargs, train=train))}
+    unstable = set(differences(eager, run(model, model, args, kwargs, train=train)))
     unstable = {text.partition(": ")[0] for text in unstable}
 
     model, args, kwargs = build(entry, mode)
@@ -239,7 +239,9 @@ def is_one_graph(row: dict[str, Any]) -> bool:
 
 
 def is_explained(row: dict[str, Any]) -> bool:
-    return is_one_graph(row) or bool(row.get("left") and all(each["reason"] and each["next"] for each in row["left"]))
+    return is_one_graph(row) or bool(
+        row.get("left") and all(each["reason"] and each["next"] for each in row["left"])
+    )
 
 
 def show(row: dict[str, Any]) -> str:
@@ -257,7 +259,9 @@ def show(row: dict[str, Any]) -> str:
 
 def causes_of(entry: dict[str, Any], mode: str) -> list[str]:
     sites = entry.get("modes", {}).get(mode, {}).get("root_sites", [])
-    return sorted({site["cause"] for site in sites if site.get("cause")}) or entry.get("causes", ["(not listed)"])
+    return sorted({site["cause"] for site in sites if site.get("cause")}) or entry.get(
+        "causes", ["(not listed)"]
+    )
 
 
 def by_cause(rows: list[dict[str, Any]], entries: dict[str, dict[str, Any]]) -> str:

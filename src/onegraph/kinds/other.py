@@ -20,21 +20,20 @@ ORDER = 1_000_000
 EXAMPLES: tuple[Example, ...] = ()
 UNTOUCHED = (
     Untouched(
-        "a function written in C",
+        "a seed set in the middle",
         """\
 import torch
-import zlib
 
 
 def program(x):
-    tag = zlib.crc32(b"onegraph")
-    return x * 2 + tag % 7
+    torch.manual_seed(3)
+    return x + torch.rand(3)
 
 
 def inputs():
     return [(torch.ones(3),)]
 """,
-        "on its skip list): `zlib.crc32`",
+        "random number generator is read or set",
     ),
 )
 

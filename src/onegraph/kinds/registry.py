@@ -18,7 +18,7 @@ from typing import cast
 
 import onegraph.kinds
 from onegraph.diagnose.sites import site_frame
-from onegraph.kinds import families, tree
+from onegraph.kinds import families, opaque_call, tree
 from onegraph.kinds.base import Kind, is_kind
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
@@ -90,9 +90,19 @@ def reason(break_: Break) -> str:
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
-    """What the kind of the request's site proposes, best first; an unknown kind name counts as "other"."""
+    """What the kind of the request's site proposes, best first; an unknown kind name counts as "other".
+
+    Where it has nothing, the whole function that the site stands in may still run as one op."""
     kind = get(request.site.kind if request.site.kind in names() else "other")
-    yield from kind.repairs(request)
+    whole = list(opaque_call.whole_function(request))
+    possible = any(isinstance(each, Candidate) for each in whole)
+    if opaque_call.runs_as_op(request) or (possible and opaque_call.draws(request)):
+        yield from whole
+        return
+    found = list(kind.repairs(request))
+    yield from found
+    if kind.NAME != opaque_call.NAME and possible and not any(isinstance(each, Candidate) for each in found):
+        yield from whole
 
 
 def node_at(break_: Break, source_text: str | None = None) -> ast.stmt | ast.expr | None:

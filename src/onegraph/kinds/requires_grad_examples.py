@@ -5,7 +5,7 @@ from __future__ import annotations
 from onegraph.kinds.base import Example, Untouched
 from onegraph.model import Level
 
-_CHECKPOINTED = '''\
+_CHECKPOINTED = """\
 import torch
 
 
@@ -27,7 +27,7 @@ program = Encoder()
 
 def inputs():
     return [(torch.linspace(-1, 1, 12).view(2, 6),)]
-'''
+"""
 
 _ZEROS = """\
 import torch

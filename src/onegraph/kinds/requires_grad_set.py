@@ -118,7 +118,7 @@ def _seen_outside(tensor: ast.expr, function: ast.AST) -> str:
         return ""
     if not isinstance(tensor, ast.Name):
         return f"`{ast.unparse(tensor)}` belongs to an object, which keeps its gradient."
-    values = [node.value for node in ast.walk(function) if _binds(node, tensor.id)]
+    values = [getattr(node, "value", None) for node in ast.walk(function) if _binds(node, tensor.id)]
     if not values or not all(isinstance(value, ast.Call | ast.Subscript | ast.BinOp) for value in values):
         return f"`{tensor.id}` is a tensor of the caller, who may read its gradient."
     return ""

@@ -17,6 +17,7 @@ from onegraph.torch_private.tensors import has_plain_storage, storage_key
 VALUE, NAMES, FORCE = "__onegraph_value__", "__onegraph_names__", "__onegraph_force__"
 LOOP_LIMIT = 32  # evaluations of a forced predicate inside a loop: it may never end
 MAX_TEXT = 80  # characters of a str constant that a fact keeps
+MAX_ITEMS = 8  # of a tuple of ints that a fact keeps
 
 _FSTRING: Any = (ast.JoinedStr, getattr(ast, "TemplateStr", ast.JoinedStr))
 _FIELD: Any = (ast.FormattedValue, getattr(ast, "Interpolation", ast.FormattedValue))
@@ -48,8 +49,17 @@ def fact(value: Any) -> Fact:
             tuple(value.stride()) if value.layout is torch.strided else None,
             storage=storage_key(value) if has_plain_storage(value) else None,
         )
+    if name == "numpy.ndarray":
+        return Fact(name, dtype=str(value.dtype), sizes=tuple(value.shape))
     constant = kind in (type(None), bool, int, float) or (kind is str and len(value) <= MAX_TEXT)
-    return Fact(name, value=repr(value) if constant else None)
+    return Fact(name, value=repr(value) if constant else None, items=_few_ints(value))
+
+
+def _few_ints(value: Any) -> tuple[int, ...] | None:
+    """A short tuple or list of ints, as sizes are given."""
+    if not isinstance(value, tuple | list) or len(value) > MAX_ITEMS:
+        return None
+    return tuple(value) if all(type(item) is int for item in value) else None
 
 
 @dataclass(slots=True)

@@ -26,6 +26,8 @@ class Fact:
     stride: tuple[int, ...] | None = None
     value: str | None = None
     storage: int | None = None
+    items: tuple[int, ...] | None = None  # of a tuple or list of ints, as first seen
+    sizes: tuple[int, ...] | None = None  # of a NumPy array, as first seen; ``dtype`` is then NumPy's
 
     @property
     def is_tensor(self) -> bool:

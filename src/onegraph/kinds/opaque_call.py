@@ -1,0 +1,138 @@
+"""Python or C code that can't be captured: NumPy beyond what torch maps, ``random``, SciPy, extensions, clocks.
+
+What happens: the call needs real values, or is written in C, so the graph ends there.
+What else it causes: the code behind it is a graph of its own; random numbers of Python and NumPy that do get
+captured would be drawn once, while compiling.
+
+Exact: a call of a clock, of a random generator or of C code, with plain arguments, becomes an op that runs in
+program order each time: same stream, same values.
+Relaxed: the whole function around it becomes the op, where it gets tensors and plain values and gives a tensor or an
+array without gradient. What moves: a result of another size than its arguments tell is an error.
+Declined: the size of the result depends on values; it takes part in gradients; it gets objects, or
+changes what it gets.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from onegraph.kinds import families, tree
+from onegraph.kinds.base import Example, Untouched
+from onegraph.kinds.opaque_examples import EXAMPLES as _EXAMPLES
+from onegraph.kinds.opaque_examples import UNTOUCHED as _UNTOUCHED
+from onegraph.lowering import host_op
+from onegraph.lowering.effect_shapes import dotted
+from onegraph.lowering.refused import Refused
+from onegraph.model import Break, Candidate, Declined, Level
+from onegraph.rewrite import text as edit
+from onegraph.rewrite.request import Request
+
+NAME = "opaque_call"
+TITLE = "A call of code that can't be captured (NumPy, random, C)"
+GB_IDS = ("GB0007", "GB0177", "GB0294", "GB0298", "GB0290")
+ORDER = 60
+EXAMPLES: tuple[Example, ...] = _EXAMPLES
+UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
+
+_FAMILIES = frozenset({"opaque_call", "numpy", "clock", "rng"})
+_SKIPPED = frozenset({"torch", "functools", "contextlib", "inspect", "typing", "copy", "logging", "warnings"})
+_AT_ITS_PLACE = "it runs in Python when the compiled program gets there; a CUDA graph is split at it"
+
+
+def recognises(break_: Break, node: ast.AST | None) -> bool:
+    """A call of an imported function that torch does not know."""
+    family = families.of_break(break_).name
+    if break_.intended or family not in _FAMILIES or families.callee(break_).startswith("torch."):
+        return False
+    return _call(node) is not None
+
+
+def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    """The function around it as an op; else the call alone."""
+    module = tree.parse(request.text)
+    call = _call(tree.innermost(module, request.site.span) if module is not None else None)
+    found = list(whole_function(request))
+    if call is not None:
+        shown = " ".join(edit.segment(request.text, call.func).split())
+        title, notes = f"Run `{shown}` as an op", (_AT_ITS_PLACE,)
+        found += _proposed(lambda: host_op.of_call(request, call), Level.EXACT, title, notes)
+    yield from sorted(found, key=lambda each: isinstance(each, Declined))
+    if not found:
+        yield Declined(NAME, "There is no call of a function here.", "Move it into a function of its own.")
+
+
+def whole_function(request: Request) -> Iterator[Candidate | Declined]:
+    """The module's function that the site stands in as one op. Also the last resort of other kinds."""
+    function = host_op.around(request)
+    if function is None:
+        return
+    if host_op.has_one(function):
+        yield Declined(
+            NAME, f"`{function.name}` runs as an op: it is not captured.", "Nothing is left to do here."
+        )
+        return
+    yield from _proposed(
+        lambda: host_op.of_function(request, function), Level.RELAXED, f"Run `{function.name}` as an op", None
+    )
+
+
+def runs_as_op(request: Request) -> bool:
+    """Whether the function around the site is an op already while compiling."""
+    function = host_op.around(request)
+    return function is not None and host_op.has_one(function)
+
+
+def draws(request: Request) -> bool:
+    """Whether the function around the site draws from NumPy's or Python's random stream, which torch would replace
+    by its own."""
+    function = host_op.around(request)
+    return function is not None and any(
+        isinstance(node, ast.Call) and _draws(node) for node in ast.walk(function)
+    )
+
+
+def _draws(call: ast.Call) -> bool:
+    """``np.random.rand(...)``, ``random.random()`` under their imported names."""
+    path = dotted(call.func) or ""
+    return bool({"random"} & set(path.split(".")[:-1])) and _is_imported(call)
+
+
+def _proposed(
+    make: Callable[[], host_op.Made], level: Level, title: str, notes: tuple[str, ...] | None
+) -> Iterator[Candidate | Declined]:
+    try:
+        made = make()
+    except Refused as why:
+        yield Declined(NAME, why.reason, why.next_step)
+        return
+    if notes is None:
+        size = made.fake.partition("(")[2].rpartition(", dtype")[0]
+        notes = (_AT_ITS_PLACE, f"a result of another size than {size} is an error in the compiled program")
+    yield Candidate(NAME, level, title, made.text, (made.function,), notes)
+
+
+def _call(node: ast.AST | None) -> ast.Call | None:
+    """The innermost call of a named function at or around a node, in one statement."""
+    for each in (node, *tree.parents(node)) if node is not None else ():
+        if isinstance(each, ast.Call) and _is_imported(each):
+            return each
+        if isinstance(each, ast.stmt):
+            return None
+    return None
+
+
+def _is_imported(call: ast.Call) -> bool:
+    """Whether the function comes from another module than torch, by an import of this file."""
+    root = (dotted(call.func) or "").partition(".")[0]
+    module = next((p for p in tree.parents(call) if isinstance(p, ast.Module)), None)
+    for node in ast.walk(module) if module is not None and root else ():
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if (alias.asname or alias.name.partition(".")[0]) == root:
+                    return alias.name.partition(".")[0] not in _SKIPPED
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if (alias.asname or alias.name) == root:
+                    return not node.level and (node.module or "").partition(".")[0] not in _SKIPPED
+    return False

@@ -1,0 +1,387 @@
+"""Python code that can't be captured becomes one op of the graph: it runs when the compiled program gets there.
+
+``of_function`` leaves a function as it is, and puts a line in front of its body that calls the op while compiling;
+``of_call`` puts the op in place of one call. Both need a result whose size, dtype and device follow from the
+arguments, and that takes no part in gradients. Outside the compiler everything runs as it did.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from onegraph.lowering.effect_scope import loads, scope_of
+from onegraph.lowering.effect_shapes import dotted
+from onegraph.lowering.effect_text import owns_lines
+from onegraph.lowering.host_shapes import SCALARS, annotation, fake_of
+from onegraph.lowering.refused import Refused
+from onegraph.rewrite import text as edit
+from onegraph.rewrite.request import Fact, Request
+
+HELPER = "_host_op"
+_HELPER_TEXT = '''\
+def {helper}(fake):
+    """Make a Python function one op of a graph, in program order. ``fake`` tells its result without values."""
+    import re
+
+    from torch._library.effects import EffectType
+
+    def decorate(function):
+        namespace, name = "host_" + re.sub(r"\\W", "_", __name__, flags=re.ASCII), function.__name__
+        while hasattr(getattr({torch}.ops, namespace), name):  # the module was loaded before
+            name += "_"
+        schema = {torch}.library.infer_schema(function, mutates_args=())
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        bare = "Tensor" not in schema.partition(")")[0]  # Inductor frees buffers too early around such an op
+        if bare:
+            schema = schema.replace("(", "(Tensor _place_, ", 1).replace(", )", ")")
+
+        def told(*args):
+            return fake(**dict(zip(names, args[bare:])))
+
+        def run(*args):
+            result, wanted = function(*args[bare:]), told(*args)
+            if (result.shape, result.dtype) != (wanted.shape, wanted.dtype):
+                given, known = tuple(result.shape), tuple(wanted.shape)
+                raise RuntimeError(f"{{name}} gave {{result.dtype}} {{given}}, not {{wanted.dtype}} {{known}}")
+            return result.detach().clone(memory_format={torch}.contiguous_format)
+
+        op = {torch}.library.custom_op(
+            f"{{namespace}}::{{name}}", run, mutates_args=(), schema=schema, tags=({torch}.Tag.cudagraph_unsafe,)
+        )
+        op.register_fake(told)
+        op.register_effect(EffectType.ORDERED)  # each call counts: it may draw a random number, or read a clock
+
+        def call(*args):
+            if not {torch}.compiler.is_compiling():
+                return function(*args)
+            return op({torch}.empty(0), *args) if bare else op(*args)
+
+        return call
+
+    return decorate
+'''
+
+
+def helper_text(name: str, torch: str) -> str:
+    """The definition of the decorator that ops of this file stand under."""
+    return _HELPER_TEXT.format(helper=name, torch=torch)
+
+
+_TO_AND_FROM_PYTHON = frozenset((
+    "arange", "as_tensor", "asarray", "bool", "clone", "contiguous", "cpu", "detach", "float", "from_numpy",
+    "full", "int", "long", "ones", "sum", "tensor", "to", "zeros",
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The file with an op added. ``fake`` is the expression that tells its result."""
+
+    text: str
+    op: str
+    function: str  # qualified name of the function that changed
+    fake: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Op:
+    """An op to write: ``parameters`` with their annotations, the expression that it gives."""
+
+    name: str
+    parameters: Mapping[str, str]
+    fake: str
+    gives: str
+
+
+# --- a whole function ---------------------------------------------------------------------------------------
+
+
+def around(request: Request) -> ast.FunctionDef | None:
+    """The function at module level that the site stands in."""
+    for statement in edit.parse(request.text).body:
+        within = edit.first_line(statement) <= request.site.span.line <= edit.position(statement)[2]
+        if isinstance(statement, ast.FunctionDef) and within:
+            return statement
+    return None
+
+
+def has_one(function: ast.FunctionDef) -> bool:
+    """Whether the function calls an op of its own while compiling, so that its body is not captured."""
+    return any(
+        isinstance(s, ast.If)
+        and (dotted(getattr(s.test, "func", s.test)) or "").endswith("is_dynamo_compiling")
+        for s in function.body[:2]
+    )
+
+
+def of_function(request: Request, function: ast.FunctionDef) -> Made:
+    """The function with an op that stands for it in graphs. Raises Refused."""
+    arguments = function.args
+    if arguments.vararg or arguments.kwarg or function.name.startswith("__"):
+        raise Refused(f"`{function.name}` takes any arguments.", "Name its arguments.")
+    if any(isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) for n in ast.walk(function)):
+        raise Refused(f"`{function.name}` is a generator.", "Give back a list.")
+    positional = [*arguments.posonlyargs, *arguments.args]
+    names = [a.arg for a in (*positional, *arguments.kwonlyargs)]
+    _check_unchanged(function, names)
+    first = function.body[1 if ast.get_docstring(function, clean=False) is not None else 0 :]
+    if not first or not owns_lines(request.text, first[0]):
+        raise Refused(f"`{function.name}` is written on one line.", "Write its body on lines of its own.")
+    given = request.facts.names(first[0], names)
+    returned = _result(request, function)
+    torch = edit.ensure_torch_import(request.text)[1]
+    parameters = _parameters(given, function.name)
+    firsts = {name: facts[0] for name, facts in given.items()}
+    fakes = {fake_of(fact, firsts, function, torch) for fact in returned}
+    if len(fakes) > 1:
+        raise Refused(f"`{function.name}` gives results of several sizes or dtypes.", "Give one size.")
+    _check_host_code(request, function)
+    array = not returned[0].is_tensor
+    call = [_as_given(a.arg, firsts[a.arg], torch) for a in positional]
+    call += [f"{a.arg}={_as_given(a.arg, firsts[a.arg], torch)}" for a in arguments.kwonlyargs]
+    gives = f"{function.name}({', '.join(call)})"
+    op = _Op(
+        edit.unused_name(edit.parse(request.text), f"_{function.name.lstrip('_')}_op"),
+        parameters,
+        fakes.pop(),
+        f"{torch}.tensor({gives})" if array else gives,
+    )
+    passed = ", ".join(_passed(name, name, given[name]) for name in names)
+    indent, unit = edit.indent_of(request.text, first[0].lineno), edit.indent_unit(request.text)
+    lines = f"{indent}if {torch}.compiler.is_dynamo_compiling():\n"
+    lines += edit.wrap_call(f"{indent}{unit}return {op.name}({passed}){'.numpy()' if array else ''}") + "\n"
+    at = first[0].lineno
+    text = edit.replace_spans(request.text, [(at, 0, at, 0, lines)])
+    return Made(_with(text, function.lineno, op, torch), op.name, function.name, op.fake)
+
+
+def _result(request: Request, function: ast.FunctionDef) -> list[Fact]:
+    """What the function gave; arrays and tensors without gradient only. Raises Refused."""
+    inner = {
+        n
+        for f in ast.walk(function)
+        if isinstance(f, edit.Function) and f is not function
+        for n in ast.walk(f)
+    }
+    values = [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n not in inner]
+    facts = [fact for seen in request.facts.values(*[v for v in values if v is not None]) for fact in seen]
+    if not facts or None in values:
+        raise Refused(f"`{function.name}` was not seen to give a value.", "Give inputs that reach its end.")
+    odd = next((fact for fact in facts if not fact.is_tensor and fact.sizes is None), None)
+    if odd is not None:
+        raise Refused(
+            f"`{function.name}` gives a {odd.type}, which can't come out of an op.",
+            f"Let `{function.name}` give a tensor, or call it outside of the compiled function.",
+        )
+    if any(fact.requires_grad for fact in facts):
+        raise Refused(
+            f"The result of `{function.name}` takes part in the gradient.",
+            "Put what can't be captured into a function of its own, on detached tensors.",
+        )
+    if len({fact.is_tensor for fact in facts}) > 1:
+        raise Refused(f"`{function.name}` gives tensors and arrays.", "Give one of the two.")
+    return facts
+
+
+def _check_host_code(request: Request, function: ast.FunctionDef) -> None:
+    """Only what works on Python values or arrays is worth an op; tensor code belongs into the graph."""
+    calls = [n for n in ast.walk(function) if isinstance(n, ast.Call | ast.BinOp)]
+    for node, facts in zip(calls, request.facts.values(*calls), strict=True):
+        name = type(node.op).__name__ if isinstance(node, ast.BinOp) else _last_name(node.func)
+        if any(fact.is_tensor and fact.shape for fact in facts) and name not in _TO_AND_FROM_PYTHON:
+            raise Refused(
+                f"`{function.name}` computes with tensors in line {node.lineno}, which belongs into the graph.",
+                "Put what can't be captured into a function of its own.",
+            )
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _check_unchanged(function: ast.AST, names: Sequence[str]) -> None:
+    """An op may not write into what it is given."""
+    for node in ast.walk(function):
+        target: ast.AST | None = None
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            target = node.value
+        elif isinstance(node, ast.AugAssign):
+            target = node.target
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            if (method.endswith("_") and not method.endswith("__")) or method in (
+                "append",
+                "update",
+                "extend",
+            ):
+                target = node.func.value
+        while isinstance(target, ast.Subscript | ast.Attribute):
+            target = target.value
+        if isinstance(target, ast.Name) and target.id in names:
+            raise Refused(f"Line {node.lineno} changes `{target.id}` in place.", f"Copy `{target.id}` first.")  # type: ignore[attr-defined]
+
+
+# --- one call -----------------------------------------------------------------------------------------------
+
+
+def of_call(request: Request, call: ast.Call) -> Made:
+    """One call with an op in its place. Raises Refused."""
+    text, tree = request.text, edit.parse(request.text)
+    statement = edit.statement_at(tree, edit.span_of(call))
+    assert statement is not None
+    scope = scope_of(tree, statement)
+    if scope.function is None:
+        raise Refused("It stands at module level.", "Move it into a function.")
+    pieces = _pieces(call, scope.names)
+    facts = dict(zip(pieces, request.facts.values(*pieces.values()), strict=True))
+    (results,) = request.facts.values(call)
+    if not results:
+        raise Refused("No input reaches it.", "Give inputs that reach it.")
+    if any(fact.requires_grad for fact in results):
+        raise Refused("Its result takes part in the gradient.", "Call it on detached tensors.")
+    torch = edit.ensure_torch_import(text)[1]
+    shown = " ".join(edit.segment(text, call.func).split())
+    parameters = _parameters(facts, shown)
+    firsts = {name: seen[0] for name, seen in facts.items()}
+    fakes = {fake_of(fact, firsts, call, torch) for fact in results}
+    if len(fakes) > 1:
+        raise Refused("It gives results of several sizes or dtypes.", "Give one size.")
+    names = [(edit.position(node), name) for name, node in pieces.items() if edit.segment(text, node) != name]
+    moved = _segment_with(text, call, [(*at, _as_given(name, firsts[name], torch)) for at, name in names])
+    tensor = results[0].is_tensor
+    op = _Op(
+        edit.unused_name(tree, f"_{shown.rpartition('.')[2].lstrip('_')}_op"),
+        parameters,
+        fakes.pop(),
+        moved if tensor else f"{torch}.tensor({moved}{_exactly(results[0], torch)})",
+    )
+    passed = ", ".join(_passed(edit.segment(text, node), name, facts[name]) for name, node in pieces.items())
+    back = "" if tensor else ".item()" if results[0].type in SCALARS else ".numpy()"
+    changed = edit.replace_spans(text, [(*edit.position(call), f"{op.name}({passed}){back}")])
+    qualified = next(name for name, node in edit.functions(tree) if node is scope.function)
+    outermost = scope.parents[0]
+    return Made(_with(changed, edit.position(outermost)[0], op, torch), op.name, qualified, op.fake)
+
+
+def _exactly(result: Fact, torch: str) -> str:
+    return f", dtype={torch}.{SCALARS[result.type]}" if result.type in SCALARS else ""
+
+
+def _pieces(call: ast.Call, local: frozenset[str]) -> dict[str, ast.expr]:
+    """The local names, and attributes of them, that the arguments of a call read, under names for parameters."""
+    found: dict[str, ast.expr] = {}
+    inside = {id(n) for n in ast.walk(call)}
+    chains: list[ast.expr] = []
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.Attribute | ast.Name) and (dotted(node) or "").partition(".")[0] in local:
+            chains.append(node)
+            return
+        if isinstance(node, ast.Call) and isinstance(
+            node.func, ast.Attribute
+        ):  # a method: its object goes in
+            for part in (node.func.value, *node.args, *node.keywords):
+                visit(part)
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    reads = {n.id for n in loads(call)}
+    for argument in (*call.args, *(k.value for k in call.keywords)):
+        visit(argument)
+    if (dotted(call.func) or "").partition(".")[0] in local:
+        raise Refused(
+            f"`{ast.unparse(call.func)}` belongs to an object of the function.", "Make it a function."
+        )
+    for node in chains:
+        path = dotted(node) or ""
+        if path.partition(".")[0] not in reads or id(node) not in inside:
+            continue  # bound inside, in a comprehension
+        name = path.rpartition(".")[2]
+        while name in found and ast.dump(found[name]) != ast.dump(node):
+            name += "_"
+        found[name] = node
+    return found
+
+
+def _segment_with(text: str, node: ast.AST, edits: list[edit.Edit]) -> str:
+    """The text of one node with some of its parts replaced, on one line where it fits."""
+    line, column, end_line, end_column = edit.position(node)
+    start, stop = edit.offset(text, line, column), edit.offset(text, end_line, end_column)
+    changed = edit.replace_spans(text, edits)
+    return changed[start : len(changed) - (len(text) - stop)]
+
+
+# --- what goes in, and the text -------------------------------------------------------------------------------
+
+
+def _parameters(given: Mapping[str, Sequence[Fact]], what: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, facts in given.items():
+        kind = annotation(facts)
+        if kind is None or not name.isascii():
+            types = " or a ".join(sorted({fact.type for fact in facts})) or "value that no input showed"
+            raise Refused(
+                f"`{what}` takes `{name}`, a {types}, which an op can't take.",
+                "Pass what it needs of it: tensors, numbers, strings.",
+            )
+        found[name] = kind
+    return found
+
+
+def _as_given(name: str, fact: Fact, torch: str) -> str:
+    """A parameter in the type that the function knows."""
+    kinds = {"tuple": "tuple", "torch.Size": f"{torch}.Size"}
+    return f"{kinds[fact.type]}({name})" if fact.type in kinds else name
+
+
+def _passed(code: str, name: str, facts: Sequence[Fact]) -> str:
+    if not any(fact.requires_grad for fact in facts):
+        return code
+    if any(fact.type == "NoneType" for fact in facts):
+        return f"None if {code} is None else {code}.detach()"
+    return f"{code}.detach()"
+
+
+def _with(text: str, line: int, op: _Op, torch: str) -> str:
+    """The op and its helper above the statement at a line, and torch imported."""
+    helper = _helper_name(text, torch)
+    read = {n.id for n in ast.walk(ast.parse(op.fake)) if isinstance(n, ast.Name)}
+    used = [name for name in op.parameters if name in read]
+    head = ", ".join([*used, "**_"])
+    unit = edit.indent_unit(text)
+    parameters = [f"{name}: {kind.replace('torch.', torch + '.')}" for name, kind in op.parameters.items()]
+    signature = f"def {op.name}({', '.join(parameters)}) -> {torch}.Tensor:"
+    if len(signature) > edit.WIDTH:
+        signature = (
+            f"def {op.name}(\n" + "".join(f"{unit}{p},\n" for p in parameters) + f") -> {torch}.Tensor:"
+        )
+    body = edit.wrap_call(f"{unit}return {op.gives}")
+    block = f"@{helper}(lambda {head}: {op.fake})\n{signature}\n{body}\n"
+    known = any(isinstance(s, ast.FunctionDef) and s.name == helper for s in edit.parse(text).body)
+    if not known:
+        block = f"{helper_text(helper, torch)}\n\n{block}"
+    text = edit.insert_before_toplevel(text, _after_helper(text, helper, line), block)
+    return edit.ensure_torch_import(text)[0]
+
+
+def _after_helper(text: str, helper: str, line: int) -> int:
+    """The line of the statement before which the op goes: behind its helper."""
+    body = edit.parse(text).body
+    at = next((n for n, s in enumerate(body) if isinstance(s, ast.FunctionDef) and s.name == helper), None)
+    if at is None or body[at].lineno < line:
+        return line
+    return edit.first_line(body[at + 1])
+
+
+def _helper_name(text: str, torch: str) -> str:
+    """The file's own helper where an earlier repair left one, else a free name."""
+    tree = edit.parse(text)
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name.startswith(HELPER):
+            ours = ast.parse(helper_text(statement.name, torch)).body[0]
+            if ast.dump(statement) == ast.dump(ours):
+                return statement.name
+    return edit.unused_name(tree, HELPER)
