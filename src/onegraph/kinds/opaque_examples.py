@@ -40,19 +40,18 @@ import torch
 
 """
 
-_CHECKSUM = """\
-import zlib
-
+_CODES = """\
+import numpy as np
 import torch
 
 
-def program(x, name="layer"):
-    seed = zlib.crc32(name.encode()) % 7
-    return x * 2 + seed
+def program(x, tag="warm"):
+    codes = np.frombuffer(bytearray(tag.encode()), dtype=np.uint8, count=4)
+    return x * torch.from_numpy(codes)
 
 
 def inputs():
-    return [(torch.ones(3),), (torch.ones(3), "head")]
+    return [(torch.ones(4),), (torch.ones(4), "cold")]
 """
 
 EXAMPLES: tuple[Example, ...] = (
@@ -81,20 +80,24 @@ def _spans_op(shape: list[int], ratio: float, lengths: torch.Tensor | None) -> t
     ),
     Example(
         title="a call of C code",
-        before=_CHECKSUM,
-        after=_CHECKSUM.replace(
+        before=_CODES,
+        after=_CODES.replace(
             "def program",
             _HELPER
             + """\
 
 
-@_host_op(lambda **_: torch.empty((), dtype=torch.int64))
-def _crc32_op(name: str) -> torch.Tensor:
-    return torch.tensor(zlib.crc32(name.encode()), dtype=torch.int64)
+@_host_op(lambda **_: torch.empty((4,), dtype=torch.uint8))
+def _frombuffer_op(tag: str) -> torch.Tensor:
+    return torch.tensor(np.frombuffer(bytearray(tag.encode()), dtype=np.uint8, count=4))
 
 
 def program""",
-        ).replace("zlib.crc32(name.encode()) %", "_crc32_op(name).item() %"),
+        ).replace(
+            "= np.frombuffer(bytearray(tag.encode()), dtype=np.uint8, count=4)",
+            "= _frombuffer_op(tag).numpy()",
+            1,
+        ),
         level=Level.EXACT,
     ),
 )
@@ -139,6 +142,6 @@ def program(x):
 def inputs():
     return [(torch.ones(3),)]
 """,
-        "It gives a NoneType",
+        "which an op can't take",
     ),
 )
