@@ -10,7 +10,7 @@ import click
 
 import onegraph
 from onegraph.apps import exits
-from onegraph.apps.commands import baseline, check, fix, run, shapes, texts
+from onegraph.apps.commands import baseline, check, fix, report, run, shapes, texts
 
 EXIT_CODES = """\b
 Exit codes:
@@ -46,6 +46,8 @@ for command in (
     fix.fix,
     check.check,
     baseline.baseline,
+    report.report,
+    report.compare,
     shapes.shapes,
     texts.explain,
     texts.env,

@@ -29,9 +29,11 @@ _WORDS = {
 }
 
 
-def check_text(findings: Findings, verdict: Verdict, target: str, *, shrunk: str = "") -> Page:
+def check_text(
+    findings: Findings, verdict: Verdict, target: str, *, shrunk: str = "", torch: str | None = None
+) -> Page:
     """The whole report of ``onegraph check``. ``shrunk`` is the baseline file that lost entries."""
-    parts: list[RenderableType] = [head(findings, target, "check")]
+    parts: list[RenderableType] = [head(findings, target, "check", torch)]
     if verdict.new:
         parts += [Text(), sites_table(each.site for each in verdict.new)]
     parts += [Padding(each, (1, 0, 0, 0)) for each in (*_accepted(verdict), *_remarks(verdict, shrunk))]

@@ -19,9 +19,11 @@ from onegraph.report.verdict import is_recount, verified
 _LONGEST = 300
 
 
-def fix_text(result: FixResult, target: str, diff: str, *, next_step: str | None = None) -> Page:
+def fix_text(
+    result: FixResult, target: str, diff: str, *, next_step: str | None = None, torch: str | None = None
+) -> Page:
     """The whole report of ``onegraph fix``. ``diff`` is shown as it is: the output is still a patch."""
-    parts: list[RenderableType] = [_head(target)]
+    parts: list[RenderableType] = [_head(target, torch)]
     applied = [repair for repair in result.repairs if repair.status is Status.APPLIED]
     others = [repair for repair in result.repairs if repair.status is not Status.APPLIED]
     if applied:
@@ -68,9 +70,9 @@ def _stage(check: Check) -> str:
     return check.name.partition(":")[0]
 
 
-def _head(target: str) -> Text:
+def _head(target: str, torch: str | None) -> Text:
     return Text.assemble(
-        ("onegraph fix", "bold"), (f" · {target} · torch {metadata.version('torch')}", "dim")
+        ("onegraph fix", "bold"), (f" · {target} · torch {torch or metadata.version('torch')}", "dim")
     )
 
 

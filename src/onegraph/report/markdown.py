@@ -12,8 +12,8 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&@$])")
 
 def render(report: AnyReport) -> str:
     parts = [
-        f"### onegraph: {_plain(report.target)}",
-        f"**{_plain(summary(report))}** · torch {_plain(report.torch)}",
+        f"### onegraph: {plain(report.target)}",
+        f"**{plain(summary(report))}** · torch {plain(report.torch)}",
     ]
     found = problems(report)
     counting = [each for each in found if each.counts]
@@ -23,10 +23,10 @@ def render(report: AnyReport) -> str:
     if accepted:
         parts.append(_details(f"{len(accepted)} accepted", _accepted(accepted)))
     if isinstance(report, CheckReport):
-        parts += [f"- {_plain(problem)}" for problem in report.gate.problems]
+        parts += [f"- {plain(problem)}" for problem in report.gate.problems]
         if report.gate.gone:
             parts.append(f"{len(report.gate.gone)} fixed since the baseline was written.")
-        parts += [f"- unused suppression: {_plain(place)}" for place in report.gate.unused_suppressions]
+        parts += [f"- unused suppression: {plain(place)}" for place in report.gate.unused_suppressions]
     if isinstance(report, FixReport) and report.diff:
         parts.append(_details("the change", _code(report.diff, "diff")))
     return "\n\n".join(parts) + "\n"
@@ -35,26 +35,26 @@ def render(report: AnyReport) -> str:
 def _table(found: list[Problem]) -> str:
     rows = ["| kind | where | source | what to do |", "|---|---|---|---|"]
     for each in found:
-        where = f"{_plain(f'{each.path}:{each.line}')}<br>{_plain(each.function)}"
-        where += f"<br>{_plain(each.whose)}" if each.whose else ""
-        what = f"{_plain(each.message)}<br>{_plain(each.next_step)}"
-        rows.append(f"| {_plain(each.kind)} | {where} | {_inline(each.source)} | {what} |")
+        where = f"{plain(f'{each.path}:{each.line}')}<br>{plain(each.function)}"
+        where += f"<br>{plain(each.whose)}" if each.whose else ""
+        what = f"{plain(each.message)}<br>{plain(each.next_step)}"
+        rows.append(f"| {plain(each.kind)} | {where} | {_inline(each.source)} | {what} |")
     return "\n".join(rows)
 
 
 def _accepted(found: list[Problem]) -> str:
     rows = ["| kind | where | why it passes |", "|---|---|---|"]
     for each in found:
-        where = _plain(f"{each.path}:{each.line}")
-        rows.append(f"| {_plain(each.kind)} | {where} | {_plain(each.note or each.standing)} |")
+        where = plain(f"{each.path}:{each.line}")
+        rows.append(f"| {plain(each.kind)} | {where} | {plain(each.note or each.standing)} |")
     return "\n".join(rows)
 
 
 def _details(title: str, body: str) -> str:
-    return f"<details><summary>{_plain(title)}</summary>\n\n{body}\n\n</details>"
+    return f"<details><summary>{plain(title)}</summary>\n\n{body}\n\n</details>"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text of the user's program as text, whatever it holds."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 

@@ -54,9 +54,17 @@ def _plain(part: RenderableType) -> str:
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
-def run_text(findings: Findings, target: str, *, verb: str = "run", next_step: str | None = None) -> Page:
-    """The whole report of ``onegraph run``; ``next_step`` replaces the usual next command."""
-    parts: list[RenderableType] = [head(findings, target, verb)]
+def run_text(
+    findings: Findings,
+    target: str,
+    *,
+    verb: str = "run",
+    next_step: str | None = None,
+    torch: str | None = None,
+) -> Page:
+    """The whole report of ``onegraph run``; ``next_step`` replaces the usual next command. ``torch`` is the
+    version that ran, where it isn't the installed one."""
+    parts: list[RenderableType] = [head(findings, target, verb, torch)]
     if findings.sites:
         parts += [Text(), sites_table(findings.sites)]
     parts += [Padding(block, (1, 0, 0, 0)) for block in notices(findings)]
@@ -64,12 +72,13 @@ def run_text(findings: Findings, target: str, *, verb: str = "run", next_step: s
     return parts
 
 
-def head(findings: Findings, target: str, verb: str) -> Text:
+def head(findings: Findings, target: str, verb: str, torch: str | None = None) -> Text:
     """Two lines: what ran on what, and the totals."""
     trace = findings.trace
     text = Text()
     text.append(f"onegraph {verb}", style="bold")
-    text.append(f" · {target} · torch {metadata.version('torch')} · {trace.seconds:.1f} s\n", style="dim")
+    torch = torch or metadata.version("torch")
+    text.append(f" · {target} · torch {torch} · {trace.seconds:.1f} s\n", style="dim")
     text.append(totals(findings), style="bold")
     return text
 

@@ -16,11 +16,22 @@ def explain(topic: str) -> None:
 
 
 @click.command()
-def env() -> None:
-    """Versions that matter for a bug report."""
-    from onegraph.apps.pages import environment
+@click.option(
+    "--check", "check_", is_flag=True, help="Also compile something, and look whether torch answers."
+)
+@click.pass_context
+def env(ctx: click.Context, check_: bool) -> None:
+    """Versions that matter for a bug report, and the settings in force here."""
+    from onegraph.apps import environment, exits, pages
 
-    click.echo(environment(), nl=False)
+    click.echo(pages.environment(), nl=False)
+    for name, words in environment.project():
+        click.echo(f"{name:14}{words}")
+    fine = True
+    for name, words, good in environment.checked() if check_ else ():
+        click.echo(f"{name:14}{'' if good else 'NOT FINE: '}{words}")
+        fine = fine and good
+    ctx.exit(exits.CLEAN if fine else exits.FINDINGS)
 
 
 @click.command()
