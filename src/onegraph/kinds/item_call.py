@@ -28,6 +28,7 @@ from onegraph.kinds.item_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import numbers
 from onegraph.lowering.numbers import Carried, Number
 from onegraph.lowering.scalars import NotAlike, Root, carry
+from onegraph.lowering.written import written_in_op
 from onegraph.model import Break, Candidate, Declined, Level
 from onegraph.rewrite import text as source
 from onegraph.rewrite.request import Fact, Request
@@ -79,6 +80,12 @@ _PROMOTION = (
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    """The number stays a tensor; else the code around it, where that only writes into tensors, becomes an op."""
+    yield from _carried(request)
+    yield from written_in_op(request, NAME)
+
+
+def _carried(request: Request) -> Iterator[Candidate | Declined]:
     tree = source.parse(request.text)
     node = source.node_at(tree, request.site.span)
     tensor = _taken(node)

@@ -17,6 +17,7 @@ from onegraph.lowering import effect_names, effect_text
 from onegraph.lowering.effect_params import Split, split
 from onegraph.lowering.effect_scope import Scope, scope_of
 from onegraph.lowering.refused import Refused
+from onegraph.lowering.toplevel import helper_in, with_definition
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Request
 
@@ -122,9 +123,9 @@ def place_op(
     assert function is not None
     _, torch = text_.ensure_torch_import(text)
     name = text_.unused_name(tree, effect_names.of_effect(verb, list(says), function.name))
-    helper = _helper(text, torch)
+    helper = helper_in(text, HELPER, _HELPER_TEXT, torch)
     block = _definition(text, name, helper.name, torch, part, parts)
-    done = _with_definition(changed(name), part.whole.lineno, helper, block)
+    done = with_definition(changed(name), part.whole.lineno, helper, block)
     done, _ = text_.ensure_torch_import(done)
     return Moved(done, name, (_qualified(tree, function),), parts.shows_grad)
 
@@ -142,49 +143,3 @@ def _definition(text: str, name: str, helper: str, torch: str, part: effect_text
         head = f"def {name}(\n" + "".join(f"{unit}{p},\n" for p in parameters) + ") -> None:"
     imports = "".join(f"{unit}{line}\n" for line in parts.imports)
     return f"@{helper}\n{head}\n{imports}{effect_text.body(text, part, parts.edits, unit)}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Helper:
-    name: str
-    text: str
-    line: int | None  # where the file already defines it
-
-
-def _helper(text: str, torch: str) -> _Helper:
-    """The file's own ``_ordered_op`` where an earlier repair left one, else a new one."""
-    tree = text_.parse(text)
-    for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef) and statement.name.startswith(HELPER):
-            code = _HELPER_TEXT.format(helper=statement.name, torch=torch)
-            if ast.dump(statement) == ast.dump(ast.parse(code).body[0]):
-                return _Helper(statement.name, code, statement.lineno)
-    name = text_.unused_name(tree, HELPER)
-    return _Helper(name, _HELPER_TEXT.format(helper=name, torch=torch), None)
-
-
-def _with_definition(text: str, line: int, helper: _Helper, block: str) -> str:
-    """The op before the top-level statement that uses it; its helper above, behind the imports."""
-    if helper.line is not None:
-        target = next(
-            s for s in text_.parse(text).body if text_.first_line(s) <= line <= text_.position(s)[2]
-        )
-        if helper.line < text_.first_line(target):
-            return text_.insert_before_toplevel(text, line, block)
-        return _behind(text, helper.name, block)
-    changed = text_.insert_after_imports(text_.insert_before_toplevel(text, line, block), helper.text)
-    defined = [s.name for s in text_.parse(changed).body if isinstance(s, ast.FunctionDef)]
-    name = ast.parse(block).body[0]
-    assert isinstance(name, ast.FunctionDef)
-    if defined.index(helper.name) < defined.index(name.name):
-        return changed
-    return text_.insert_before_toplevel(text, line, f"{helper.text}\n\n{block}")
-
-
-def _behind(text: str, helper: str, block: str) -> str:
-    """The op right behind its helper: the function that uses it stands further up."""
-    statements = text_.parse(text).body
-    at = next(i for i, s in enumerate(statements) if isinstance(s, ast.FunctionDef) and s.name == helper)
-    if at + 1 < len(statements):
-        return text_.insert_before_toplevel(text, text_.first_line(statements[at + 1]), block)
-    return text.rstrip("\r\n") + text_.newline(text) * 3 + block

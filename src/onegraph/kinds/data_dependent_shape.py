@@ -1,0 +1,40 @@
+"""``nonzero``, ``x[mask]``, ``unique``, ``repeat_interleave``: the size of a result depends on values.
+
+What happens: nobody knows the size before the values exist, so the graph ends, and the code behind it starts a new one.
+What else it causes: the host waits for the device, and the next graph is compiled again for other sizes.
+
+Exact: code that only computes and writes into tensors of known size becomes one op that returns the new values of those
+tensors. It has a backward pass, which runs the code once more. It still waits for the device.
+Relaxed: the same where another tensor with a gradient goes into it: zeros where eager mode may leave None.
+Declined: code whose result has a size that nobody knows. There torch captures the size itself with
+``torch.compile(..., fullgraph=True)`` or ``torch._dynamo.config.capture_dynamic_output_shape_ops = True``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from onegraph.kinds.base import Example, Untouched
+from onegraph.kinds.shape_examples import EXAMPLES as _EXAMPLES
+from onegraph.kinds.shape_examples import UNTOUCHED as _UNTOUCHED
+from onegraph.lowering.written import written_in_op
+from onegraph.model import Break, Candidate, Declined
+from onegraph.rewrite.request import Request
+
+NAME = "data_dependent_shape"
+TITLE = "A result whose size depends on values"
+GB_IDS = ("GB0036", "GB0037")
+ORDER = 60
+EXAMPLES: tuple[Example, ...] = _EXAMPLES
+UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
+
+_NAMES = ("dynamic shape operator", "data dependent operator")
+
+
+def recognises(break_: Break, node: ast.AST | None) -> bool:
+    return break_.gb_type.lower().startswith(_NAMES)
+
+
+def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    yield from written_in_op(request, NAME)

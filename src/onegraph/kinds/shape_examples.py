@@ -1,0 +1,114 @@
+"""Examples and near misses of ``data_dependent_shape``."""
+
+from __future__ import annotations
+
+from onegraph.kinds.base import Example, Untouched
+from onegraph.lowering.written import HELPER_TEXT
+from onegraph.model import Level
+
+_HELPER = HELPER_TEXT.format(helper="_writing_op", torch="torch")
+
+EXAMPLES = (
+    Example(
+        "a mask that is filled from positions",
+        """\
+import torch
+
+STOPS = (3, 7)
+
+
+def program(ids):
+    rows, length = ids.shape
+    stops = torch.zeros_like(ids, dtype=torch.bool)
+    for stop in STOPS:
+        stops |= ids == stop
+    places = torch.nonzero(stops)
+    mask = torch.eye(length, dtype=torch.bool).repeat(rows, 1, 1)
+    last = 0
+    for row, column in places:
+        mask[row, last : column + 1, last : column + 1] = True
+        last = column
+    return mask
+
+
+def inputs():
+    return [(torch.tensor([[1, 3, 2, 7], [5, 5, 7, 2]]),), (torch.tensor([[1, 1, 2], [3, 1, 4], [1, 7, 1]]),)]
+""",
+        f"""\
+import torch
+
+
+{_HELPER}
+
+STOPS = (3, 7)
+
+
+@_writing_op("mask")
+def _write_mask(stops: torch.Tensor, mask: torch.Tensor) -> None:
+    places = torch.nonzero(stops)
+    last = 0
+    for row, column in places:
+        mask[row, last : column + 1, last : column + 1] = True
+        last = column
+
+
+def program(ids):
+    rows, length = ids.shape
+    stops = torch.zeros_like(ids, dtype=torch.bool)
+    for stop in STOPS:
+        stops |= ids == stop
+    mask = torch.eye(length, dtype=torch.bool).repeat(rows, 1, 1)
+    _write_mask(stops, mask)
+    return mask
+
+
+def inputs():
+    return [(torch.tensor([[1, 3, 2, 7], [5, 5, 7, 2]]),), (torch.tensor([[1, 1, 2], [3, 1, 4], [1, 7, 1]]),)]
+""",
+        Level.EXACT,
+    ),
+)
+
+UNTOUCHED = (
+    Untouched(
+        "a result of unknown size",
+        """\
+import torch
+
+
+def program(x):
+    rows = torch.nonzero(x > 0)
+    return rows * 2
+
+
+def inputs():
+    return [(torch.tensor([1.0, -1.0, 2.0]),)]
+""",
+        "writes into no tensor",
+    ),
+    Untouched(
+        "a function of the user in the loop",
+        """\
+import torch
+
+seen = []
+
+
+def note(value):
+    seen.append(value)
+    return 1.0
+
+
+def program(x, mask):
+    out = torch.zeros_like(x)
+    for place in torch.nonzero(mask).flatten():
+        out[place] = note(0.5)
+    return out
+
+
+def inputs():
+    return [(torch.ones(3), torch.tensor([True, False, True]))]
+""",
+        "calls `note`, which may do more",
+    ),
+)

@@ -1,0 +1,58 @@
+"""New definitions at the top level of a file: a helper behind the imports, and an op before the function that uses
+it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from onegraph.rewrite import text as text_
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A decorator that ops of a file share."""
+
+    name: str
+    text: str
+    line: int | None  # where the file already defines it
+
+
+def helper_in(text: str, base: str, template: str, torch: str) -> Helper:
+    """The file's own helper where an earlier repair left one, else a new one. ``template`` has the places ``{helper}``
+    and ``{torch}``."""
+    tree = text_.parse(text)
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name.startswith(base):
+            code = template.format(helper=statement.name, torch=torch)
+            if ast.dump(statement) == ast.dump(ast.parse(code).body[0]):
+                return Helper(statement.name, code, statement.lineno)
+    name = text_.unused_name(tree, base)
+    return Helper(name, template.format(helper=name, torch=torch), None)
+
+
+def with_definition(text: str, line: int, helper: Helper, block: str) -> str:
+    """The op before the top-level statement that uses it; its helper above, behind the imports."""
+    if helper.line is not None:
+        target = next(
+            s for s in text_.parse(text).body if text_.first_line(s) <= line <= text_.position(s)[2]
+        )
+        if helper.line < text_.first_line(target):
+            return text_.insert_before_toplevel(text, line, block)
+        return _behind(text, helper.name, block)
+    changed = text_.insert_after_imports(text_.insert_before_toplevel(text, line, block), helper.text)
+    defined = [s.name for s in text_.parse(changed).body if isinstance(s, ast.FunctionDef)]
+    name = ast.parse(block).body[0]
+    assert isinstance(name, ast.FunctionDef)
+    if defined.index(helper.name) < defined.index(name.name):
+        return changed
+    return text_.insert_before_toplevel(text, line, f"{helper.text}\n\n{block}")
+
+
+def _behind(text: str, helper: str, block: str) -> str:
+    """The op right behind its helper: the function that uses it stands further up."""
+    statements = text_.parse(text).body
+    at = next(i for i, s in enumerate(statements) if isinstance(s, ast.FunctionDef) and s.name == helper)
+    if at + 1 < len(statements):
+        return text_.insert_before_toplevel(text, text_.first_line(statements[at + 1]), block)
+    return text.rstrip("\r\n") + text_.newline(text) * 3 + block
