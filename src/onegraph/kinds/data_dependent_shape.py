@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.shape_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.shape_examples import UNTOUCHED as _UNTOUCHED
+from onegraph.lowering.handed import handed_along
 from onegraph.lowering.written import written_in_op
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
@@ -37,4 +38,5 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    yield from handed_along(request, NAME)
     yield from written_in_op(request, NAME)

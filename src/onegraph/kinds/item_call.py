@@ -26,6 +26,7 @@ from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.item_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.item_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import numbers
+from onegraph.lowering.handed import handed_along
 from onegraph.lowering.numbers import Carried, Number
 from onegraph.lowering.scalars import NotAlike, Root, carry
 from onegraph.lowering.written import written_in_op
@@ -82,6 +83,7 @@ _PROMOTION = (
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
     """The number stays a tensor; else the code around it, where that only writes into tensors, becomes an op."""
     yield from _carried(request)
+    yield from handed_along(request, NAME)
     yield from written_in_op(request, NAME)
 
 
