@@ -10,9 +10,13 @@ gradient) and of the precision that Python computes in: float64, int64 (numbers 
 bool. Where a 0-dim tensor would promote differently from a number, a cast is put in. Results, dtypes and
 gradients are eager's bit for bit for tensors like the recorded ones. On another call, a 0-dim or an integer
 tensor in their place would promote differently: that is why it is not exact.
+An index into a tensor becomes a tensor of one index; what it reads is a copy, no view. A condition becomes one on a
+tensor, which ``branch_on_tensor`` mends.
 Of ``float(t)`` of a floating tensor, torch's warning, where that tensor requires grad, is not given.
-Declined: an index, a size, a condition, a text, a return value, an argument of another function; a division
-that would raise in Python; ``**``, whose rounding differs.
+Exact: code around it that only computes and writes into tensors becomes an op (see ``data_dependent_shape``); numbers
+that were put into a tensor before are handed along as they are (relaxed).
+Declined: a size, a text, a return value, an argument of another function; a division that would raise in Python;
+``**``, whose rounding differs.
 
 Under ``fullgraph=True`` (or ``capture_scalar_outputs``) torch captures the call itself and nothing breaks.
 """

@@ -170,14 +170,42 @@ def program(x):
     return x * before + torch.sqrt(abs(before)) * state.sum().detach().double()
 """,
     ),
+    _example(
+        "an index",
+        """
+SCALES = [0.5, 1.5, 2.5]
+
+
+def program(x):
+    y = x.flatten()
+    best = y[:3].argmax().item()
+    scale = SCALES[best]
+    return y * scale + y[best]
+""",
+        """
+SCALES = [0.5, 1.5, 2.5]
+
+
+def program(x):
+    y = x.flatten()
+    best = y[:3].argmax().detach().long()
+    scale = torch.tensor(SCALES, dtype=torch.float64)[best.view(1)].reshape(())
+    return y * scale + y[best.view(1)].squeeze(0)
+""",
+    ),
 )
 
 UNTOUCHED: tuple[Untouched, ...] = (
     _untouched("returned", "def program(x):\n    return x * 2, x.mean().item()", "is returned"),
     _untouched(
-        "an index",
-        "def program(x):\n    best = x.argmax().item()\n    return x.flatten()[best]",
-        "used as an index",
+        "an index into a list of objects",
+        "def program(x):\n    scales = [x, x * 2, x]\n    return x + scales[x[:3].argmax().item()]",
+        "a list",
+    ),
+    _untouched(
+        "an index of a row that is changed in place",
+        "def program(x):\n    x = x * 2\n    row = x[x.argmax().item()]\n    row += 1\n    return x",
+        "which is written in place",
     ),
     _untouched(
         "a size",
@@ -185,8 +213,8 @@ UNTOUCHED: tuple[Untouched, ...] = (
         "used as a size",
     ),
     _untouched(
-        "a condition",
-        "def program(x):\n    mean = x.mean().item()\n    if mean > 0:\n        x = x * mean\n    return x",
+        "a condition of a loop",
+        "def program(x):\n    mean = x.mean().item()\n    while mean > 0:\n        x, mean = x * mean, mean - 1\n    return x",
         "decides a condition",
     ),
     _untouched(

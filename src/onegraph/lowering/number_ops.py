@@ -4,13 +4,14 @@ none."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 
 from onegraph.lowering import numbers
 from onegraph.lowering.inserts import Inserts
 from onegraph.lowering.numbers import Carried, Cast, Number, Unlike
+from onegraph.lowering.pure_code import root_of, written_roots
 from onegraph.rewrite import text as source
 from onegraph.rewrite.request import Fact, Facts
 
@@ -357,6 +358,81 @@ class Operators:
         if any(fact.device != carried.device for fact in facts):
             raise NotAlike(target, "meets a tensor on another device")
 
+    def index(
+        self, node: ast.Subscript, parts: Sequence[ast.expr], indices: Mapping[ast.expr, Carried]
+    ) -> Carried | None:
+        """``x[i]`` as ``x[i.view(1)].squeeze(0)``: the same values, bounds and negative indices; no longer a view."""
+        listed = literal_numbers(source.parse(self.inserts.text), self.function, node.value)
+        if listed is not None and len(parts) == 1 and isinstance(node.ctx, ast.Load):
+            return self._element(node, listed, *indices.items())
+        facts = self.classify(node.value, node)
+        if isinstance(facts, Number) or any(not fact.shape for fact in facts):
+            raise NotAlike(node, Bound.INDEX)
+        for part, carried in indices.items():
+            if carried.number is not Number.INT or not carried.certain:
+                raise NotAlike(node, Bound.INDEX)
+            if any(fact.device != carried.device for fact in facts) and carried.device != "cpu":
+                raise NotAlike(node, "indexes a tensor on another device")
+            self.inserts.suffix(node, part, ".view(1)", operand=False)
+        if isinstance(node.ctx, ast.Store):
+            return None
+        self._check_not_written(node)
+        self.inserts.suffix(node, node, f".squeeze({self._dropped(node, parts, indices)})", operand=False)
+        return None
+
+    def _element(self, node: ast.Subscript, number: Number, index: tuple[ast.expr, Carried]) -> Carried:
+        """``numbers[i]`` as ``torch.tensor(numbers)[i.view(1)].reshape(())``."""
+        part, carried = index
+        if carried.number is not Number.INT or not carried.certain:
+            raise NotAlike(node, Bound.INDEX)
+        place = "" if carried.device == "cpu" else f', device="{carried.device}"'
+        made = f", dtype={number.dtype.replace('torch', self.torch)}{place})"
+        self.inserts.around(node, node.value, f"{self.torch}.tensor(", made)
+        self.inserts.suffix(node, part, ".view(1)", operand=False)
+        self.inserts.suffix(node, node, ".reshape(())", operand=False)
+        return Carried(number, carried.device)
+
+    def _dropped(self, node: ast.AST, parts: Sequence[ast.expr], indices: Mapping[ast.expr, Carried]) -> int:
+        """The dimension that an index of one element leaves behind."""
+        sliced: list[int] = []  # for each index, how many slices stand in front of it
+        count = 0
+        for part in parts:
+            if part in indices:
+                sliced.append(count)
+            elif isinstance(part, ast.Slice):
+                count += 1
+            else:
+                other = self.classify(part, node)
+                if not isinstance(other, Number) or other is not Number.INT:
+                    raise NotAlike(node, "is an index beside another tensor or an ellipsis")
+        return sliced[0] if len(set(sliced)) == 1 else 0
+
+    def _check_not_written(self, node: ast.Subscript) -> None:
+        """A row that is kept must not be written through, nor change behind its back."""
+        consumers = ast.BinOp | ast.Compare | ast.UnaryOp
+        if any(
+            isinstance(part, consumers) and node in ast.iter_child_nodes(part)
+            for part in ast.walk(self.function)
+        ):
+            return  # used up on the spot
+        holders = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+        for statement in ast.walk(self.function):
+            if isinstance(statement, ast.Assign) and statement.value is node:
+                holders |= set(_targets(statement))
+        body = [
+            part
+            for part in ast.walk(self.function)
+            if isinstance(part, ast.stmt) and part is not self.function
+        ]
+        for place in written_roots(body):
+            root = root_of(place)
+            if isinstance(root, ast.Name) and root.id in holders:
+                raise NotAlike(
+                    node,
+                    f"is an index into `{ast.unparse(node.value)}`, which is written in place",
+                    "Index with the tensor: x.index_select(0, i.view(1)).squeeze(0).",
+                )
+
     def is_tensor_name(self, node: ast.AugAssign) -> bool:
         """Whether the target of an augmented assignment is a tensor at that point."""
         return self._target_facts(node) is not None
@@ -432,6 +508,27 @@ def literal_of(node: ast.expr) -> int | float | None:
         sign, node = (-1 if isinstance(node.op, ast.USub) else 1), node.operand
     value = node.value if isinstance(node, ast.Constant) else None
     return sign * value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def literal_numbers(tree: ast.Module, function: ast.AST, node: ast.expr) -> Number | None:
+    """The type of the numbers in a list or tuple that is written out where its name is bound, once."""
+    if not isinstance(node, ast.Name):
+        return None
+    inside = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and node.id in _targets(n)]
+    if not inside and node.id in bound_in(function):
+        return None
+    bound = inside or [s for s in source.toplevel(tree) if node.id in source.bound_names(s)]
+    value = bound[0].value if len(bound) == 1 and isinstance(bound[0], ast.Assign) else None
+    uses = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == node.id]
+    read = {
+        id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load)
+    }
+    if any(id(n) not in read and isinstance(n.ctx, ast.Load) for n in uses):
+        return None  # somebody may change it
+    if not isinstance(value, ast.List | ast.Tuple) or not value.elts:
+        return None
+    found = {type(literal_of(element)) for element in value.elts}
+    return {float: Number.FLOAT, int: Number.INT}.get(found.pop()) if len(found) == 1 else None
 
 
 def repeatable(node: ast.expr) -> bool:

@@ -75,6 +75,7 @@ class _Flow:
         self.tries: list[Env] = []
         self.ever: set[str] = set()  # names that carry a number somewhere
         self.seen: set[ast.expr] = set()  # roots that were met on the way
+        self.decides = False  # whether a number decides a condition
 
     def run(self) -> str:
         if isinstance(self.function, ast.Lambda):
@@ -130,7 +131,7 @@ class _Flow:
                 self.children(node, env, Bound.RAISED)
                 return None
             case ast.If():
-                self.forbid(node.test, env, Bound.CONDITION)
+                self.test(node.test, env)
                 return _join(self.block(node.body, dict(env)), self.block(node.orelse, dict(env)))
             case ast.For() | ast.AsyncFor():
                 self.forbid(node.iter, env, Bound.LOOP)
@@ -222,7 +223,10 @@ class _Flow:
         elif carried is None:
             for name in _names(target, stored=True):
                 env.pop(name, None)
-            self.children(target, env, Bound.INDEX)
+            if isinstance(target, ast.Subscript):
+                self.subscript(target, env)
+            else:
+                self.children(target, env, Bound.INDEX)
         elif isinstance(target, ast.Subscript):
             self.children(target, env, Bound.INDEX)
             self.operators.fill(target, carried)
@@ -276,7 +280,7 @@ class _Flow:
                 values = [self.expr(part, env) for part in (node.left, *node.comparators)]
                 return self.operators.compare(node, values)
             case ast.IfExp():
-                self.forbid(node.test, env, Bound.CONDITION)
+                self.test(node.test, env)
                 body, orelse = dict(env), dict(env)
                 result = self.operators.choice(
                     node, self.expr(node.body, body), self.expr(node.orelse, orelse)
@@ -286,6 +290,8 @@ class _Flow:
                 return result
             case ast.Call():
                 return self.call(node, env)
+            case ast.Subscript():
+                return self.subscript(node, env)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 self.comprehension(node, env)
             case ast.Lambda():
@@ -293,6 +299,29 @@ class _Flow:
             case _:
                 self.children(node, env, _BOUND_BY.get(type(node), Bound.OTHER))
         return None
+
+    def test(self, node: ast.expr, env: Env) -> None:
+        """A condition: a tensor without dimensions is as true as the number in it."""
+        if isinstance(node, ast.BoolOp):
+            for value in node.values:
+                self.test(value, env)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            self.test(node.operand, env)
+        elif self.expr(node, env) is not None:
+            self.decides = True
+
+    def subscript(self, node: ast.Subscript, env: Env) -> Carried | None:
+        """``tensor[number]``, read or written: with a tensor of one index, where the dimension is dropped again. An
+        element of a list of numbers is a carried number."""
+        self.inserts.clear(node)
+        self.forbid(node.value, env, Bound.INDEX)
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        held = {part: self.expr(part, env) for part in parts if not isinstance(part, ast.Slice)}
+        for part in parts:
+            if isinstance(part, ast.Slice):
+                self.children(part, env, Bound.INDEX)
+        indices = {part: carried for part, carried in held.items() if carried is not None}
+        return self.operators.index(node, parts, indices) if indices else None
 
     def call(self, node: ast.Call, env: Env) -> Carried | None:
         if isinstance(node.func, ast.Attribute):

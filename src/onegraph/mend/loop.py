@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from onegraph import state
+from onegraph.mend import captures
 from onegraph.mend.jobs import LEVELS, Bench, Job, Repairs, Step, Trial
 from onegraph.model import (
     Evidence,
@@ -96,6 +97,7 @@ class _Loop:
     first: int = 0  # of them, those known before anything was mended
     seen: dict[str, Findings] = field(default_factory=dict)  # mode -> findings in the current workspace
     recount: Trace | None = None  # what the verification saw of the current workspace in the user's mode
+    captured: Findings | None = None  # with everything captured that torch can capture, for the report
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> FixResult:
@@ -430,12 +432,28 @@ class _Loop:
                 None,
                 "",
                 "; ".join(tried),
-                next_step=next_step or "Rewrite it by hand, or keep it outside of the compiled region.",
+                next_step=self._setting(site)
+                or next_step
+                or "Rewrite it by hand, or keep it outside of the compiled region.",
             )
         declined = step.declined
         reason = declined.reason if declined is not None else site.reason
         next_step = declined.next_step if declined is not None else "Keep it outside of the compiled region."
+        next_step = self._setting(site) or next_step
         return Repair(site, Status.DECLINED, kind, None, "", reason, next_step=next_step)
+
+    def _setting(self, site: Site) -> str:
+        """The settings that close a site which breaks in the user's own mode alone; "" where none do."""
+        names = captures.settings_for(site)
+        if not names or self.program.options.get("fullgraph"):
+            return ""
+        if self.captured is None:
+            trace = self._timed("observe", lambda: self._observed(self.tools.residual))
+            self.captured = self.tools.diagnose(trace)
+        left = [set(self._spans(each)) for each in self.captured.sites]
+        if self.captured.trace.error is not None or any(site.span in spans for spans in left):
+            return ""
+        return captures.words(names)
 
     def _timed(self, stage: str, work: Callable[[], T]) -> T:
         start = time.perf_counter()
