@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 import platform
-import re
 import sys
-from collections.abc import Iterator
 from importlib import metadata
 
 import click
@@ -16,64 +13,40 @@ from rich.padding import Padding
 from rich.text import Text
 
 import onegraph
-from onegraph.kinds import families, registry
-from onegraph.kinds.base import Example, Kind
+from onegraph.kinds import explain
+from onegraph.kinds.base import Example
 from onegraph.report.text import Page, Patch
-from onegraph.torch_private import registry as torch_registry
 from onegraph.torch_private import version
 
 
 def page(topic: str) -> Page:
-    """The page of a kind, or of one of torch's GB ids. Raises click.BadParameter for anything else."""
-    if topic.lower() in registry.names():
-        return kind_page(registry.get(topic.lower()))
-    gb_id = topic.upper()
-    if gb_id.startswith("GB"):
-        return gb_page(gb_id)
-    close = difflib.get_close_matches(topic.lower(), registry.names(), n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    raise click.BadParameter(f"no kind {topic!r}. {hint}Kinds: {', '.join(registry.names())}; or a GB id.")
-
-
-def kind_page(kind: Kind) -> Page:
-    """The docstring of a kind, and its examples as diffs."""
-    heading = Text.assemble((kind.NAME, "bold"), f"  {kind.TITLE}")
-    ids = Text(f"torch's ids: {', '.join(kind.GB_IDS)}", style="dim") if kind.GB_IDS else Text()
-    parts: list[RenderableType] = [heading, ids]
-    for paragraph in _paragraphs(inspect.getdoc(kind) or ""):
+    """The page of a kind, a GB id or a pasted message. Raises click.BadParameter for anything else."""
+    try:
+        found = explain.topic(topic)
+    except KeyError as error:
+        raise click.BadParameter(str(error.args[0])) from None
+    parts: list[RenderableType] = [Text.assemble((found.name, "bold"), f"  {found.title}".rstrip())]
+    if found.ids:
+        parts.append(Text(f"torch's ids: {', '.join(found.ids)}", style="dim"))
+    if found.place[0]:
+        parts += [Text(), Text.assemble(("in your code: ", "bold"), found.place[0])]
+        parts.append(Padding(Text(found.place[1]), (0, 0, 0, 2)))
+    for paragraph in found.paragraphs:
         parts += [Text(), Text(paragraph)]
-    for example in kind.EXAMPLES:
-        parts += [
-            Text(),
-            Text.assemble((example.title, "bold"), f"  ({example.level.value})"),
-            _diff(example),
-        ]
-    if kind.UNTOUCHED:
+    if found.you_can:
+        parts.append(Text.assemble(("you can: ", "bold"), found.you_can))
+    if found.mended_by and not found.examples:
+        fixes = ", ".join(f"onegraph explain {name}" for name, _ in found.mended_by)
+        parts.append(Text.assemble(("onegraph mends it: ", "bold green"), fixes))
+    for example in found.examples:
+        title = Text.assemble((example.title, "bold"), f"  ({example.level.value})")
+        parts += [Text(), title, _diff(example)]
+    if found.near_misses:
         parts += [Text(), Text("Left alone", style="bold")]
-        parts += [Padding(Text(line), (0, 0, 0, 2)) for line in _untouched(kind)]
-    return parts
-
-
-def gb_page(gb_id: str) -> Page:
-    """What torch says about an id, what it means, and which kinds mend it."""
-    entry = torch_registry.entries().get(gb_id)
-    if entry is None:
-        raise click.BadParameter(
-            f"no {gb_id} in the registry of torch {version.installed() or '(not installed)'}"
-        )
-    mending = [kind.NAME for kind in registry.all_kinds() if gb_id in kind.GB_IDS]
-    family = families.of(entry.gb_type)
-    parts: list[RenderableType] = [
-        Text.assemble((gb_id, "bold"), f"  {entry.gb_type}"),
-        Text(),
-        Text(family.meaning),
-        Text.assemble(("you can: ", "bold"), family.next_step),
-    ]
-    if mending:
-        fixes = ", ".join(f"onegraph explain {name}" for name in mending)
-        parts += [Text.assemble(("onegraph mends it: ", "bold green"), fixes)]
-    parts += [Text(), Text("In torch's words", style="bold"), Padding(Text(entry.explanation), (0, 0, 0, 2))]
-    parts += [Padding(Text(f"- {hint}"), (0, 0, 0, 2)) for hint in entry.hints]
+        parts += [Padding(Text(line), (0, 0, 0, 2)) for line in found.near_misses]
+    if found.torch_says:
+        parts += [Text(), Text("In torch's words", style="bold")]
+        parts += [Padding(Text(line), (0, 0, 0, 2)) for line in found.torch_says]
     return parts
 
 
@@ -107,17 +80,6 @@ def _version(name: str) -> str:
         return "-"
 
 
-def _paragraphs(doc: str) -> Iterator[str]:
-    """Paragraphs of a docstring, unwrapped; "What happens:" and its like start one."""
-    for block in re.split(r"\n\s*\n|\n(?=[A-Z][\w ,()]*: )", inspect.cleandoc(doc)):
-        yield " ".join(block.split()).replace("``", "`")
-
-
 def _diff(example: Example) -> Patch:
     lines = difflib.unified_diff(example.before.splitlines(), example.after.splitlines(), lineterm="", n=100)
     return Patch("".join(f"{line}\n" for line in list(lines)[3:]))
-
-
-def _untouched(kind: Kind) -> Iterator[str]:
-    for near in kind.UNTOUCHED:
-        yield near.title + (f": {near.reason}" if near.reason else "")

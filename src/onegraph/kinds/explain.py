@@ -1,4 +1,4 @@
-"""The page of a kind, or of one of torch's GB ids, as Markdown in our own words. Imports no torch."""
+"""What there is to say about a kind, one of torch's GB ids, or a pasted message. Imports no torch."""
 
 from __future__ import annotations
 
@@ -6,36 +6,133 @@ import difflib
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from onegraph.kinds import families, gb_table, registry
+from onegraph.kinds import families, gb_table, message, registry
 from onegraph.kinds.base import Example, Kind
 from onegraph.kinds.families import Family
 
 _LABEL = r"(?:What|Exact|Relaxed|Lossy|Declined)\b[^\n:.]{0,40}:"
 
 
-def page(name_or_gb: str) -> str:
-    """Markdown, ended by a line break. Raises KeyError, whose text names the way out."""
-    name = name_or_gb.strip()
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One page, before it is Markdown or coloured text. ``place``: "file:line" and the code there, of a message."""
+
+    name: str
+    title: str
+    paragraphs: tuple[str, ...]
+    you_can: str = ""
+    ids: tuple[str, ...] = ()
+    mended_by: tuple[tuple[str, str], ...] = ()  # kinds and their titles
+    examples: tuple[Example, ...] = ()
+    near_misses: tuple[str, ...] = ()
+    torch_says: tuple[str, ...] = ()
+    place: tuple[str, str] = ("", "")
+
+
+def topic(text: str) -> Topic:
+    """What is known about a kind, an id or a message. Raises KeyError, whose text names the way out."""
+    name = text.strip()
     if re.fullmatch(r"(?i)gb\d+", name):
-        return _gb_page(name.upper())
-    if name in registry.names():
-        return kind_page(registry.get(name))
-    close = difflib.get_close_matches(name, registry.names(), n=1)
+        return _gb_topic(name.upper())
+    if name.lower() in registry.names():
+        return kind_topic(registry.get(name.lower()))
+    if message.is_message(name):
+        return _message_topic(name)
+    close = difflib.get_close_matches(name.lower(), registry.names(), n=1)
     hint = f"did you mean {close[0]}?" if close else f"kinds: {', '.join(registry.names())}"
-    raise KeyError(f"no kind {name!r}; {hint}")
+    raise KeyError(f"no kind {name!r}; {hint}; or a GB id, or a pasted error message")
+
+
+def kind_topic(kind: Kind) -> Topic:
+    """What happens, what a repair may change, examples, and what stays as it is."""
+    return Topic(
+        name=kind.NAME,
+        title=kind.TITLE,
+        paragraphs=tuple(_paragraphs(inspect.getdoc(kind) or "")),
+        ids=kind.GB_IDS,
+        examples=kind.EXAMPLES,
+        near_misses=tuple(_near_misses(kind)),
+    )
+
+
+def _gb_topic(gb_id: str) -> Topic:
+    from onegraph.torch_private import registry as torch_registry
+
+    family, entry = family_of(gb_id), torch_registry.entries().get(gb_id)
+    if family is None:
+        raise KeyError(
+            f"no id {gb_id} in torch's list of graph breaks; `onegraph run` names the ids that it sees"
+        )
+    return Topic(
+        name=gb_id,
+        title=entry.gb_type if entry is not None else "",
+        paragraphs=(family.meaning,),
+        you_can=family.next_step,
+        mended_by=_mending(gb_id, family),
+        torch_says=(entry.explanation, *(f"- {hint}" for hint in entry.hints)) if entry is not None else (),
+    )
+
+
+def _message_topic(text: str) -> Topic:
+    from onegraph.torch_private import registry as torch_registry
+
+    names = {gb_id: entry.gb_type for gb_id, entry in torch_registry.entries().items()}
+    advice = message.read(text, names)
+    if advice is None:
+        raise KeyError(
+            "this is no message of torch.compile that onegraph knows; paste it from its first line on"
+        )
+    return Topic(
+        name=advice.name,
+        title="",
+        paragraphs=(advice.meaning,),
+        you_can=advice.next_step,
+        ids=(advice.gb_id,) if advice.gb_id else (),
+        mended_by=_mending(advice.gb_id, advice.family),
+        place=(advice.place, advice.code),
+    )
+
+
+_BY_FAMILY = {"data_dependent_branch": "branch_on_tensor", "scalar_out_of_tensor": "item_call"}
+_BY_FAMILY |= {"dynamic_shape": "data_dependent_shape", "tensor_as_index": "item_call"}
+
+
+def _mending(gb_id: str, family: Family) -> tuple[tuple[str, str], ...]:
+    """The kinds that mend an id; for an id that none names, that of its family."""
+    named = [kind for kind in registry.all_kinds() if gb_id in kind.GB_IDS]
+    if not named and family.name in _BY_FAMILY:
+        named = [registry.get(_BY_FAMILY[family.name])]
+    return tuple((kind.NAME, kind.TITLE) for kind in named)
+
+
+def page(text: str) -> str:
+    """Markdown, ended by a line break. Raises KeyError, whose text names the way out."""
+    found = topic(text)
+    if found.name in registry.names():
+        return _markdown(found, "#")
+    parts = [f"# {found.name}", *found.paragraphs]
+    parts += [f"In your code, {found.place[0]}: `{found.place[1]}`"] if found.place[0] else []
+    parts.append(f"You can: {found.you_can}")
+    parts += [f"onegraph mends it: `onegraph explain {name}` ({title})." for name, title in found.mended_by]
+    return "\n\n".join(parts) + "\n"
 
 
 def kind_page(kind: Kind, heading: str = "#") -> str:
-    """What happens, what a repair may change, examples as diffs, and what stays as it is."""
-    parts = [f"{heading} {kind.NAME}", f"{kind.TITLE}."]
-    parts += _paragraphs(inspect.getdoc(kind) or "")
-    if kind.GB_IDS:
-        parts.append(f"torch's ids: {', '.join(kind.GB_IDS)}")
-    parts += [_example(example) for example in kind.EXAMPLES]
-    if kind.UNTOUCHED:
+    """The Markdown of a kind."""
+    return _markdown(kind_topic(kind), heading)
+
+
+def _markdown(found: Topic, heading: str) -> str:
+    parts = [f"{heading} {found.name}", f"{found.title}."]
+    parts += [re.sub(f"^({_LABEL})", r"**\1**", paragraph) for paragraph in found.paragraphs]
+    if found.ids:
+        parts.append(f"torch's ids: {', '.join(found.ids)}")
+    parts += [_example(example) for example in found.examples]
+    if found.near_misses:
         parts.append("Stays as it is:")
-        parts.append("\n".join(_near_misses(kind)))
+        parts.append("\n".join(f"- {near_miss}" for near_miss in found.near_misses))
     return "\n\n".join(parts) + "\n"
 
 
@@ -47,24 +144,11 @@ def family_of(gb_id: str) -> Family | None:
     return families.of(entry.gb_type) if entry is not None else gb_table.family_of(gb_id)
 
 
-def _gb_page(gb_id: str) -> str:
-    family = family_of(gb_id)
-    if family is None:
-        raise KeyError(
-            f"no id {gb_id} in torch's list of graph breaks; `onegraph run` names the ids that it sees"
-        )
-    parts = [f"# {gb_id}", family.meaning, f"You can: {family.next_step}"]
-    mending = [kind for kind in registry.all_kinds() if gb_id in kind.GB_IDS]
-    parts += [f"onegraph mends it: `onegraph explain {kind.NAME}` ({kind.TITLE})." for kind in mending]
-    return "\n\n".join(parts) + "\n"
-
-
 def _paragraphs(doc: str) -> Iterator[str]:
     """The paragraphs of a kind's docstring; "What ...:", "Exact:" and the like start one of their own."""
     flat = re.sub(rf"\n(?={_LABEL})", "\n\n", doc.replace("``", "`"))
     for paragraph in re.split(r"\n\s*\n", flat):
-        text = paragraph if re.match(r"\s*[-*] ", paragraph) else " ".join(paragraph.split())
-        yield re.sub(f"^({_LABEL})", r"**\1**", text)
+        yield paragraph if re.match(r"\s*[-*] ", paragraph) else " ".join(paragraph.split())
 
 
 def _example(example: Example) -> str:
@@ -76,6 +160,6 @@ def _example(example: Example) -> str:
 
 def _near_misses(kind: Kind) -> Iterator[str]:
     for near_miss in kind.UNTOUCHED:
-        yield f"- {near_miss.title}" + (
+        yield near_miss.title + (
             f" ({near_miss.reason.strip()})" if near_miss.reason else " (nothing breaks)"
         )

@@ -214,7 +214,7 @@ UNTOUCHED: tuple[Untouched, ...] = (
     ),
     _untouched(
         "a condition of a loop",
-        "def program(x):\n    mean = x.mean().item()\n    while mean > 0:\n        x, mean = x * mean, mean - 1\n    return x",
+        "def program(x):\n    n = x.mean().item()\n    while n > 0:\n        x, n = x * n, n - 1\n    return x",
         "decides a condition",
     ),
     _untouched(

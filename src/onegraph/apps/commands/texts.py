@@ -5,10 +5,13 @@ from __future__ import annotations
 import click
 
 
-@click.command(short_help="What a kind of break or a GB id means, with examples.")
-@click.argument("topic", metavar="KIND|GBnnnn")
+@click.command(short_help="What a kind of break, a GB id or an error message means.")
+@click.argument("topic", metavar="KIND|GBnnnn|MESSAGE")
 def explain(topic: str) -> None:
-    """What a kind of break is, why it breaks, and its repair by example."""
+    """What a kind of break is, why it breaks, and its repair by example.
+
+    MESSAGE is an error of torch.compile, pasted in quotes: what it means, and what to write in the line it names.
+    """
     from onegraph.apps.pages import page
     from onegraph.report.text import show
 
