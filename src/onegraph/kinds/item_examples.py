@@ -203,8 +203,8 @@ UNTOUCHED: tuple[Untouched, ...] = (
         "a list",
     ),
     _untouched(
-        "an index of a row that is changed in place",
-        "def program(x):\n    x = x * 2\n    row = x[x.argmax().item()]\n    row += 1\n    return x",
+        "an index of a row that changes behind its back",
+        "def program(x):\n    x = x.flatten() * 2\n    row = x[x.argmax().item()]\n    x += 1\n    return row * 2",
         "which is written in place",
     ),
     _untouched(
