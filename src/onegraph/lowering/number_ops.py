@@ -517,7 +517,9 @@ def literal_numbers(tree: ast.Module, function: ast.AST, node: ast.expr) -> Numb
     inside = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and node.id in _targets(n)]
     if not inside and node.id in bound_in(function):
         return None
-    bound: list[ast.stmt] = [*inside] or [s for s in source.toplevel(tree) if node.id in source.bound_names(s)]
+    bound: list[ast.stmt] = [*inside] or [
+        s for s in source.toplevel(tree) if node.id in source.bound_names(s)
+    ]
     value = bound[0].value if len(bound) == 1 and isinstance(bound[0], ast.Assign) else None
     uses = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == node.id]
     read = {
