@@ -2,9 +2,10 @@
 
 Run: python benchmarks/shapes.py [--cases DIR] [--only NAME] [--models] [--no-cases]
 
-A case (see `cases.py`) is run over every size 2..64 of each dimension that eager lets vary; `--models` (needs
-transformers) takes T5, Llama, ViT and Bart, over batch 1..32 and length 1..128. Counted: one artifact, or a named
-line, value or setting that forbids it. `silent` is a row with more than one artifact and no cause: the bar is 0.
+A case (see `cases.py`) is run, with the capture of fullgraph=True, over every size 2..64 of each dimension that eager
+lets vary; `--models` (needs transformers) takes T5, Llama, ViT and Bart, over batch 1..32 and length 1..128. Counted:
+one artifact, or a named line, value or setting that forbids it. `silent` is a row with more than one artifact and no
+cause: the bar is 0.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def case_program(path: Path) -> Any:
     spec.loader.exec_module(module)
     torch.manual_seed(1234)
     target, inputs = module.make()
-    return Program(path.stem, target, tuple(Call(tuple(call), {}) for call in inputs))
+    calls = tuple(Call(tuple(call), {}) for call in inputs)
+    return Program(path.stem, target, calls, {"fullgraph": True})
 
 
 def model_program(name: str) -> Any:

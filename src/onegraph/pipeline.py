@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from onegraph import mend, observe, verify
+from onegraph.cudagraphs import Prediction, predict
 from onegraph.mend import findings_of, look
 from onegraph.model import Evidence, Findings, FixResult, Level, Program, Trace
 from onegraph.rewrite.workspace import Workspace
@@ -86,6 +87,13 @@ def shapes(target: Target, vary: str = "") -> tuple[ShapesResult, ...]:
         with entry.mode(), quiet():
             results.append(shapes_of(entry.program, vary))
     return tuple(results)
+
+
+def cudagraphs(program: Program) -> Prediction:
+    """What CUDA graphs would hold of the first call, predicted without running it."""
+    version.require()
+    with quiet(stderr=True):
+        return predict(program)
 
 
 @contextmanager

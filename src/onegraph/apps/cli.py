@@ -10,7 +10,7 @@ import click
 
 import onegraph
 from onegraph.apps import exits
-from onegraph.apps.commands import baseline, check, fix, report, run, shapes, texts
+from onegraph.apps.commands import baseline, check, cudagraphs, fix, report, run, shapes, texts
 
 EXIT_CODES = """\b
 Exit codes:
@@ -49,6 +49,7 @@ for command in (
     report.report,
     report.compare,
     shapes.shapes,
+    cudagraphs.cudagraphs,
     texts.explain,
     texts.env,
     texts.schema,

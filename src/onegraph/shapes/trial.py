@@ -23,6 +23,8 @@ from onegraph.verify import compare
 
 Mark = Callable[[Call], None]
 _BACKEND_ONLY = ("backend", "mode", "options", "fullgraph")
+# What fullgraph=True captures besides; a break is no error here, it is told.
+_CAPTURE = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
 _ASKED_OF_EAGER = 24  # sizes that the guards refuse, before we say that eager refuses them too
 
 
@@ -64,7 +66,8 @@ def trial(
     compiled = torch.compile(program.target, backend=backend, **{**kept, **options})
     codes, names = _Codes(), given_names(program)
     steps: list[Step] = []
-    with watch() as watching, listening(codes):
+    captures = _CAPTURE if program.options.get("fullgraph") else {}
+    with dynamo.patched(**captures), watch() as watching, listening(codes):
         for step_name, sizes, call, expected in course.steps:
             own = copy_call(call)
             mark(own)

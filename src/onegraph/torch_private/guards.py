@@ -40,7 +40,7 @@ def artifacts_of(target: Any, codes: Collection[CodeType]) -> Artifacts | None:
         return None
     code = next(iter(codes))
     if code is getattr(function, "__code__", None):
-        return Artifacts(code, lambda call: _locals_of(function, call))
+        return Artifacts(code, _scope_of(function))
     if code is external_utils.wrap_inline(function).__code__:  # a module of torch's own is compiled in this
         scope = {"fn": target}
         return Artifacts(code, lambda call: {**scope, "args": call.args, "kwargs": dict(call.kwargs)})
@@ -68,14 +68,19 @@ def _function_of(target: Any) -> Callable[..., Any] | None:
     return target if hasattr(target, "__code__") or hasattr(target, "__func__") else None
 
 
-def _locals_of(function: Callable[..., Any], call: Call) -> dict[str, Any]:
-    """The local variables at the start of the frame, closures included."""
-    bound = inspect.signature(function, follow_wrapped=False).bind(*call.args, **call.kwargs)
-    bound.apply_defaults()
+def _scope_of(function: Callable[..., Any]) -> Callable[[Call], dict[str, Any]]:
+    """What makes the local variables at the start of the frame, closures included."""
+    signature = inspect.signature(function, follow_wrapped=False)
     plain = getattr(function, "__func__", function)
     cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
-    found = {name: cell.cell_contents for name, cell in cells.items()}
+    fixed = {name: cell.cell_contents for name, cell in cells.items()}
     owner = getattr(function, "__self__", None)
     if owner is not None:
-        found[plain.__code__.co_varnames[0]] = owner
-    return {**found, **bound.arguments}
+        fixed[plain.__code__.co_varnames[0]] = owner
+
+    def scope(call: Call) -> dict[str, Any]:
+        bound = signature.bind(*call.args, **call.kwargs)
+        bound.apply_defaults()
+        return {**fixed, **bound.arguments}
+
+    return scope
