@@ -51,6 +51,14 @@ def test_commands_that_look_at_torchs_files(words: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_help_imports_little_else() -> None:
+    """Each of these costs as much as click itself."""
+    code = "import sys\nsys.argv = ['onegraph', '--help']\nfrom onegraph.apps.cli import main\ntry: main()\n"
+    heavy = ("rich", "msgspec", "dataclasses", "tempfile", "onegraph.model", "onegraph.kinds")
+    done = python(code + f"finally: assert not {set(heavy)!r} & set(sys.modules)")
+    assert done.returncode == 0, done.stderr
+
+
 def test_importing_onegraph_is_cheap() -> None:
     done = python(f"{WITHOUT}import onegraph, onegraph.model\nprint(onegraph.__version__)")
     assert done.returncode == 0, done.stderr

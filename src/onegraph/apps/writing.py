@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onegraph.files import write_atomically
-
 if TYPE_CHECKING:
     from onegraph.report.rows import AnyReport
     from onegraph.report.text import Page
@@ -29,6 +27,8 @@ def write(text: str, out: str | None) -> None:
     if out is None:
         click.echo(text, nl=False)
         return
+    from onegraph.files import write_atomically
+
     try:
         write_atomically(out, text)
     except OSError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +13,6 @@ from onegraph.apps.commands.run import nothing_compiled
 from onegraph.apps.output import stdout_is_ours
 from onegraph.apps.targeting import resolved, spec_of, target_options
 from onegraph.apps.writing import render, show
-from onegraph.model import Limits
 
 if TYPE_CHECKING:
     from onegraph.gate import Settings
@@ -61,6 +59,10 @@ def check(
       pyproject.toml says so      [tool.onegraph] ignore, per-file-ignores
       the code asks for it        torch.compiler.disable
     """
+    from dataclasses import replace
+
+    from onegraph.model import Limits
+
     if no_baseline and baseline_file:
         raise click.UsageError("--baseline and --no-baseline exclude each other")
     settings = read_settings(baseline_file)
@@ -96,6 +98,8 @@ def check(
 
 def read_settings(baseline_file: str | None) -> Settings:
     """The settings of the project around the current folder."""
+    from dataclasses import replace
+
     from onegraph.gate import load_settings
     from onegraph.kinds import registry
 
