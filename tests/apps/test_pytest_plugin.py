@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -78,6 +79,34 @@ def test_the_fixture_in_vain(one_graph):
 
 def test_unmarked():
     compiled(breaking)(torch.ones(3))
+"""
+
+
+GUIDE_FIXTURES = """
+import pytest
+import torch
+
+
+@pytest.fixture
+def model():
+    return torch.nn.Linear(3, 3)
+
+
+@pytest.fixture
+def batch():
+    return torch.ones(2, 3)
+
+
+@pytest.fixture
+def longer():
+    return torch.ones(5, 3)
+
+
+def step(x):
+    print(x.shape)
+    return x * 2
+
+
 """
 
 
@@ -160,6 +189,16 @@ def test_a_mark_that_is_wrong_says_so(pytester: pytest.Pytester, mark: str) -> N
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*one_graph*"])
     assert "'ran'" not in result.stdout.str().replace("assert False, 'ran'", "")
+
+
+def test_the_guide(pytester: pytest.Pytester) -> None:
+    """The tests that docs/ci.md shows, as they stand there."""
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "ci.md").read_text(encoding="utf-8")
+    (block,) = (
+        each for each in re.findall(r"^```python\n(.*?)^```$", guide, re.M | re.S) if "def test" in each
+    )
+    pytester.makepyfile(GUIDE_FIXTURES + block)
+    run(pytester).assert_outcomes(passed=3)
 
 
 def test_under_xdist(project: pytest.Pytester) -> None:

@@ -37,6 +37,12 @@ def tag(name: str, /, *content: Content, **attributes: str | bool | None) -> Mar
     return Markup(f"<{name}{written}>{join(*content)}</{name}>")
 
 
+def prose(words: str) -> Markup:
+    """Text in which `backticks` mark code."""
+    parts = re.split(r"`([^`\n]+)`", words)
+    return join(*(tag("code", part) if at % 2 else part for at, part in enumerate(parts)))
+
+
 def _attribute(key: str, value: str | bool | None) -> str:
     if value is None or value is False:
         return ""

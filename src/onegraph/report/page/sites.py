@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from onegraph.kinds import families, registry
 from onegraph.report.page.code import excerpt
 from onegraph.report.page.evidence import evidence_table
-from onegraph.report.page.markup import Markup, join, tag
+from onegraph.report.page.markup import Markup, join, prose, tag
 from onegraph.report.rows import AnyReport, FixReport, Observed, RepairRow, SiteRow
 from onegraph.report.text import plain_reason
 
@@ -42,7 +42,7 @@ def site_article(at: int, site: SiteRow, seen: Observed, report: AnyReport, pref
             _whose(site),
             class_="place",
         ),
-        tag("p", site.reason, class_="why"),
+        tag("p", prose(site.reason), class_="why"),
         excerpt(site),
         _effects(at, site, seen),
         _repair(repair, prefix) if repair is not None else _advice(site, report.target),
@@ -112,19 +112,19 @@ def _repair(repair: RepairRow, prefix: str) -> Markup:
             tag(
                 "p",
                 tag("strong", "Repair: "),
-                repair.title,
+                prose(repair.title),
                 " · ",
                 tag("a", "the change", href=f"#{prefix}change"),
             ),
-            tag("ul", [tag("li", f"moves: {note}") for note in repair.notes]) if repair.notes else None,
+            tag("ul", [tag("li", "moves: ", prose(note)) for note in repair.notes]) if repair.notes else None,
             evidence_table(repair.evidence, "Proof of this repair"),
             class_="repair",
         )
     word = "Tried and rejected: " if repair.status == "rejected" else "Declined: "
     return tag(
         "div",
-        tag("p", tag("strong", word), repair.reason),
-        tag("p", tag("strong", "You can: "), repair.next_step) if repair.next_step else None,
+        tag("p", tag("strong", word), prose(repair.reason)),
+        tag("p", tag("strong", "You can: "), prose(repair.next_step)) if repair.next_step else None,
         class_="repair none",
     )
 
@@ -145,11 +145,11 @@ def _about_kind(kind: str) -> Iterator[Markup]:
     if kind not in registry.names():
         return
     for paragraph in re.split(r"\n\s*\n", inspect.getdoc(registry.get(kind)) or "")[:4]:
-        yield tag("p", " ".join(paragraph.replace("``", "").split()))
+        yield tag("p", prose(" ".join(paragraph.replace("``", "`").split())))
 
 
 def _ways(site: SiteRow) -> Iterator[Markup]:
     for cause in site.causes:
         family = families.of(cause)
         yield tag("p", tag("strong", "Torch calls it: "), cause)
-        yield tag("p", tag("strong", "By hand: "), family.next_step)
+        yield tag("p", tag("strong", "By hand: "), prose(family.next_step))

@@ -14,10 +14,11 @@ _LEGEND = "One strip a compiled call: a bar is a graph, a cut is a break, hatchi
 
 def strips(seen: Observed, prefix: str) -> Markup | None:
     """``prefix`` makes the links to the sites unique on the page."""
-    if not seen.calls:
+    calls = [call for call in seen.calls if any(map(_tells, call.segments))]
+    if not calls:
         return None
-    rows = [_strip(call, seen, prefix) for call in seen.calls[:SHOWN]]
-    more = len(seen.calls) - SHOWN
+    rows = [_strip(call, seen, prefix) for call in calls[:SHOWN]]
+    more = len(calls) - SHOWN
     rest = (
         tag("p", f"and {more} more calls; all are in the JSON report", class_="quiet") if more > 0 else None
     )
@@ -31,6 +32,11 @@ def strips(seen: Observed, prefix: str) -> Markup | None:
     )
 
 
+def _tells(segment: SegmentRow) -> bool:
+    """A break without a site is the echo of another one."""
+    return segment.what != "break" or segment.site is not None
+
+
 def _strip(call: CallRow, seen: Observed, prefix: str) -> Markup:
     name = call.function.replace("<locals>.", "")
     again = None
@@ -39,9 +45,9 @@ def _strip(call: CallRow, seen: Observed, prefix: str) -> Markup:
         again = tag("span", "again", class_="chip", title=f"compiled again: {reasons}")
     nodes = sum(segment.nodes for segment in call.segments)
     graphs = sum(segment.what == "graph" for segment in call.segments)
-    breaks = sum(segment.what == "break" for segment in call.segments)
+    breaks = sum(segment.what == "break" and _tells(segment) for segment in call.segments)
     label = f"{name}: {graphs} graphs of {nodes} operations, {breaks} breaks, {call.seconds:.2f} s"
-    parts = [_segment(each, nodes, prefix, seen) for each in call.segments]
+    parts = [_segment(each, nodes, prefix, seen) for each in call.segments if _tells(each)]
     return tag(
         "li",
         tag("span", tag("code", name), " ", again, class_="name", title=f"{call.file}:{call.line}"),
@@ -57,8 +63,7 @@ def _segment(segment: SegmentRow, nodes: int, prefix: str, seen: Observed) -> Ma
         return tag("span", str(segment.nodes), class_="graph", style=f"flex-grow:{share}", title=title)
     if segment.what == "eager":
         return tag("span", "eager", class_="eager", title="the rest of the function runs eagerly")
-    if segment.site is None:
-        return tag("span", "✂", class_="cut", title="a break")
+    assert segment.site is not None
     site = seen.sites[segment.site]
     title = f"{site.kind}: {site.source}"
     to = f"#{prefix}site-{segment.site + 1}"
