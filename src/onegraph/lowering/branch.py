@@ -93,7 +93,7 @@ class Lowering:
             indent = edit.indent_of(self.request.text, line)
             if self.place.is_elif(root):
                 code = "else:\n" + edit.reindent(code, self.place.unit)
-            block = edit.reindent(_spaced(code, self.source.text, line), indent)
+            block = edit.reindent(spaced(code, self.source.text, line), indent)
             if self.source.text.encode().splitlines()[line - 1][: root.col_offset].strip():
                 raise Refused(
                     "the branch shares its line with another statement", "Put it on a line of its own."
@@ -338,7 +338,7 @@ class Lowering:
     def note_aliases(self, branch: Branch, outs: Sequence[Out]) -> None:
         """A side that hands a tensor on as it is: in the graph a copy takes its place."""
         for out in outs:
-            handed = [name for side in (branch.first, branch.second) if (name := _handed_on(side, out.key))]
+            handed = [name for side in (branch.first, branch.second) if (name := handed_on(side, out.key))]
             if not handed:
                 continue
             self._refuse_changed_behind((out.key, *handed), handed[0], branch.node)
@@ -479,7 +479,7 @@ class Lowering:
         return name
 
 
-def _handed_on(side: Side, key: str) -> str | None:
+def handed_on(side: Side, key: str) -> str | None:
     """The source of a tensor that the side passes on itself, not something computed from it; or None."""
     last: ast.expr | None = None
     for statement in side.statements:
@@ -530,7 +530,7 @@ def _first_binding(statements: Sequence[ast.stmt], name: str) -> tuple[int, int]
     )
 
 
-def _spaced(code: str, text: str, line: int) -> str:
+def spaced(code: str, text: str, line: int) -> str:
     """Blank lines before nested functions, as formatters set them."""
     rows = edit.lines(text)
     before = rows[line - 2] if line > 1 else ":"

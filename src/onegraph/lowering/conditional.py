@@ -92,7 +92,7 @@ class Conditional:
         """The lines of one ``_cond``, and the names that they read."""
         lowering = self.lowering
         self.refuse_random(branch)
-        lowering.uses_cond = True
+        callee = self.callee(branch, outs)
         lowering.note_one_sided(branch)
         lowering.note_aliases(branch, outs)
         lowering.record(
@@ -103,10 +103,15 @@ class Conditional:
         used = frozenset[str]().union(*(arm.reads for arm in arms))
         setup = "".join(line for name, line in lines.items() if name in used)
         definitions = "".join(arm.definition for arm in arms)
-        call = f"{lowering.cond}({predicate}, {arms[0].name}, {arms[1].name})"
+        call = f"{callee}({predicate}, {arms[0].name}, {arms[1].name})"
         return setup + definitions + self._assigned(branch, outs, call), used | state.keys_read(
             ast.parse(setup)
         )
+
+    def callee(self, branch: Branch, outs: list[Out]) -> str:
+        """The helper that chooses between the arms."""
+        self.lowering.uses_cond = True
+        return self.lowering.cond
 
     def refuse_random(self, branch: Branch) -> None:
         """The backward of torch.cond runs the arm again, with other random numbers (2.13): wrong

@@ -188,6 +188,11 @@ class Place:
                 return True
         return False
 
+    def _loop_start(self, node: ast.AST) -> int | None:
+        """The first line of the outermost loop around a node."""
+        loops = [outer for outer in self.around(node) if isinstance(outer, _LOOPS)]
+        return loops[-1].lineno if loops else None
+
     def live_after(self, node: ast.AST) -> frozenset[str]:
         """The names that may be read behind the branch."""
         if not isinstance(self.function, FunctionDef):
@@ -374,11 +379,11 @@ class Place:
     def escapes(self, name: str, node: ast.AST) -> bool:
         """Whether the program may see which tensor the name holds behind the branch, not only its values."""
         inside = {id(n) for n in ast.walk(node)}
-        end, looped = edit.position(node)[2], self._in_loop(node)
+        end, start = edit.position(node)[2], self._loop_start(node)
         for use in ast.walk(self.function):
             if not (isinstance(use, ast.Name) and use.id == name) or id(use) in inside:
                 continue
-            if use.lineno <= end and not looped:
+            if use.lineno <= end and (start is None or use.lineno < start):
                 continue
             if isinstance(use.ctx, ast.Store) and not isinstance(self.parents[use], ast.AugAssign):
                 continue

@@ -109,7 +109,14 @@ class Bench:
         if span is None:
             return replace(step, covered=True)
         request = Request(
-            replace(job.site, span=span), path, current, self._level, self._measured(workspace, path)
+            replace(job.site, span=span),
+            path,
+            current,
+            self._level,
+            self._measured(workspace, path),
+            lambda text, functions: measure(
+                self._program, workspace.with_text(path, text, functions), path, self.world
+            ),
         )
         return self._first_good(step, request, blame)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -65,10 +65,14 @@ class Facts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One site to mend. ``site.span`` is a position in ``text``, the current text of the file ``path``."""
+    """One site to mend. ``site.span`` is a position in ``text``, the current text of the file ``path``.
+
+    ``measure`` gives the facts of another text of the file, with the qualified names of the functions that
+    changed: a repair that works in steps measures what the first step has made."""
 
     site: Site
     path: str
     text: str
     level: Level
     facts: Facts
+    measure: Callable[[str, tuple[str, ...]], Facts] | None = None

@@ -169,7 +169,7 @@ def _functions(tree: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _tests(function: ast.AST) -> Iterator[_Place]:
-    """Tests, and the operands of ``and``, ``or`` and ``not`` in them."""
+    """Tests, and the operands of ``and``, ``or``, ``not``, ``&``, ``|`` and ``~`` in them."""
     for node in ast.walk(function):
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
             yield from _operands(_Place(node, "test"))
@@ -186,7 +186,10 @@ def _operands(place: _Place) -> Iterator[_Place]:
     if isinstance(node, ast.BoolOp):
         for index in range(len(node.values)):
             yield from _operands(_Place(node, "values", index))
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):  # a loop's flag
+        yield from _operands(_Place(node, "left"))
+        yield from _operands(_Place(node, "right"))
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert):
         yield from _operands(_Place(node, "operand"))
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == NAME:
         yield from _operands(_Place(node, "args", 1))

@@ -1,0 +1,76 @@
+"""A loop that a tensor ends: ``break``, ``continue`` or ``return`` on a tensor's value, ``while <tensor>``.
+
+What happens: Python decides on a value that only the running program has, in a loop, where no graph can go on: the
+whole function runs eager. (GB0170 data-dependent branching.)
+What else it causes: breaks behind the loop are hidden until this one is gone.
+
+Exact: the exit becomes a flag, and the trips behind it run in ``_cond(running, trip, kept)``: the loop keeps its
+header, and each trip is one branch in the graph. The flag begins as Python's ``True``, so the first trip is no branch.
+Relaxed: where a layer or parameter is used in some trips only, its gradient is zero instead of None when they don't run.
+Declined, with the reason: loops without a limit that Python knows while gradients flow, Python numbers that the loop
+needs as such, values that change their shape from trip to trip, random numbers in a trip.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from onegraph.kinds import tree
+from onegraph.kinds.base import Example, Untouched
+from onegraph.lowering import lower_loop
+from onegraph.model import Break, Candidate, Declined
+from onegraph.rewrite.request import Request
+
+NAME = "loop_on_tensor"
+TITLE = "A loop that a tensor's value ends"
+GB_IDS = ("GB0170",)
+ORDER = 40  # in front of branch_on_tensor: a branch that leaves a loop is no branch of its own
+EXAMPLES: tuple[Example, ...] = ()
+UNTOUCHED: tuple[Untouched, ...] = ()
+
+_LOOPS = ast.For | ast.While | ast.AsyncFor
+_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+
+
+def recognises(break_: Break, node: ast.AST | None) -> bool:
+    """A data-dependent branch at the test of a ``while``, or of an ``if`` that leaves a loop."""
+    if node is None or "data-dependent branch" not in break_.gb_type.lower():
+        return False
+    below: ast.AST = node
+    for part in (node, *tree.parents(node)):
+        if isinstance(part, _SCOPES):
+            return False
+        if isinstance(part, ast.While) and (below is part.test or part is node):
+            return True
+        if isinstance(part, ast.If) and (below is part.test or part is node):
+            return _leaves_a_loop(part)
+        if isinstance(part, ast.stmt) and part is not node:
+            return False
+        below = part
+    return False
+
+
+def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    """See `lowering.lower_loop`."""
+    yield from lower_loop(request)
+
+
+def _leaves_a_loop(node: ast.If) -> bool:
+    """Whether an arm ends the trip or the loop around the ``if``, or returns from inside one."""
+    looped = False
+    for part in tree.parents(node):
+        if isinstance(part, _SCOPES):
+            break
+        looped |= isinstance(part, _LOOPS)
+    return looped and any(_exits(child) for child in [*node.body, *node.orelse])
+
+
+def _exits(node: ast.AST) -> bool:
+    if isinstance(node, ast.Break | ast.Continue | ast.Return):
+        return True
+    if isinstance(node, _SCOPES):
+        return False
+    if isinstance(node, _LOOPS):
+        return any(isinstance(n, ast.Return) for n in ast.walk(node))
+    return any(_exits(child) for child in ast.iter_child_nodes(node))

@@ -1,0 +1,454 @@
+"""A loop's exits become a flag: ``break``, ``continue`` and ``return`` that a tensor decides.
+
+The loop keeps its header, and so its number of trips; what came behind an exit is guarded::
+
+    for layer in layers:                    running = True
+        x = layer(x)                        for layer in layers:
+        if x.norm() < tol:        →             if running:
+            break                                   x = layer(x)
+        y = y + x                               running = running & ~(x.norm() < tol)
+                                                if running:
+                                                    y = y + x
+
+The text in between runs as it is, and does the same; `loop` then lowers its guards as branches.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from onegraph.lowering import choice, flow
+from onegraph.lowering.loop_numbers import Numbers
+from onegraph.lowering.loop_returns import Returned
+from onegraph.lowering.predicate import Tests, is_tensor_test
+from onegraph.lowering.refused import Refused
+from onegraph.lowering.source import Source, operand
+from onegraph.model import Predicate
+from onegraph.rewrite import text as edit
+from onegraph.rewrite.request import Facts
+
+Loop = ast.For | ast.While
+Exit = ast.Break | ast.Continue | ast.Return
+SAFE_FUNCTIONS = frozenset({"isinstance", "len", "hasattr", "callable"})
+
+
+def exits(node: ast.AST | Iterable[ast.AST]) -> Iterator[Exit]:
+    """The statements in the node that leave the loop around it, or its trip."""
+    for part in [node] if isinstance(node, ast.AST) else node:
+        if isinstance(part, Exit):
+            yield part
+        elif isinstance(part, Loop | ast.AsyncFor):
+            yield from flow.inside(part, ast.Return)  # type: ignore[misc]
+            yield from exits(part.orelse)
+        elif not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield from exits(ast.iter_child_nodes(part))
+
+
+def tensor_exits(loop: Loop, facts: Facts) -> list[ast.If]:
+    """The tests on tensors in a loop's body on which it is left."""
+    found = []
+    for node in _ifs(loop.body):
+        if any(exits([node])) and is_tensor_test(facts, node.test, {}):
+            found.append(node)
+    return found
+
+
+def _ifs(block: Iterable[ast.AST]) -> Iterator[ast.If]:
+    for part in block:
+        if isinstance(part, ast.If):
+            yield part
+        if not isinstance(
+            part, Loop | ast.AsyncFor | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+        ):
+            yield from _ifs(ast.iter_child_nodes(part))
+
+
+@dataclass
+class Exits:
+    """Rewrites one loop of a function. ``unused`` makes names."""
+
+    source: Source
+    facts: Facts
+    function: ast.FunctionDef
+    qualname: str
+    loop: Loop
+    tests: Tests
+    torch: str
+    unused: Callable[[str], str]
+    unit: str
+    rest: Sequence[ast.stmt] = ()  # the statements behind the loop to the end of the function, where it is one block
+    flags: dict[str, bool] = field(default_factory=dict)  # name of a flag that may be Python's -> its value
+    predicates: list[Predicate] = field(default_factory=list)
+    first_is_free: bool = True  # no exit was met yet: on the first trip the flag is Python's
+    free: list[int] = field(default_factory=list)  # ordinals of guards that the first trip meets so
+    guards: int = 0
+    running: str = ""
+    found: str = ""  # the flag of a return, where there are breaks as well
+    returned: ast.Return | None = None
+    made: list[str] = field(default_factory=list)  # every flag
+    staying: dict[ast.expr, bool] = field(default_factory=dict)  # outcomes on which the loop goes on
+    leaving: dict[ast.expr, bool] = field(default_factory=dict)  # and on which it is left
+    last: ast.stmt | None = None  # the last statement that the lines take the place of
+
+    def text(self) -> str:
+        """The lines that take the place of the loop (at indentation zero). Raises Refused."""
+        loop = self.loop
+        self.last = loop
+        kinds = {
+            type(e)
+            for node in tensor_exits(loop, self.facts)
+            for e in exits([*node.body, *node.orelse])
+        }
+        if isinstance(loop, ast.While) and is_tensor_test(self.facts, loop.test, {}):
+            kinds.add(ast.Break)
+        leaving = kinds & {ast.Break, ast.Return}
+        if leaving:
+            self.running = self.flag("running")
+            self.flags[self.running] = True
+        if leaving == {ast.Break, ast.Return}:
+            self.found = self.flag("found")
+            self.flags[self.found] = False
+        self.numbers = Numbers(self)
+        armed = [self.running] if self.running else []
+        header, front = self._header(armed)
+        body = front + self.block(loop.body, armed, self._header_end())
+        body = self.numbers.at_top + body
+        setup = f"{self.running} = True\n" if self.running else ""
+        setup += f"{self.found} = False\n" if self.found else ""
+        setup += "".join(f"{line}\n" for line in self.numbers.setup)
+        for name, value in self.flags.items():
+            if name not in (self.running, self.found):
+                body = f"{name} = {value}\n" + body
+        behind = self._behind()
+        after = "".join(f"{line}\n" for line in self.numbers.behind)
+        return setup + header + edit.reindent(body or "pass\n", self.unit) + after + behind
+
+    def flag(self, base: str) -> str:
+        """A new name for a flag."""
+        self.made.append(self.unused(base))
+        return self.made[-1]
+
+    # --- the frame ----------------------------------------------------------------------------------------
+
+    def _header_end(self) -> int:
+        first = self.loop.body[0]
+        if edit.first_line(first) == edit.position(_head(self.loop))[2]:
+            raise Refused("the loop stands on one line", "Put its body on lines of its own.")
+        return edit.position(_head(self.loop))[2]
+
+    def _header(self, armed: list[str]) -> tuple[str, str]:
+        """The loop's header, and what its test becomes at the top of a trip."""
+        loop = self.loop
+        if isinstance(loop, ast.For) or not is_tensor_test(self.facts, loop.test, {}):
+            rows = edit.lines(self.source.text)[loop.lineno - 1 : self._header_end()]
+            return edit.reindent("".join(rows).replace("\r\n", "\n"), ""), ""
+        test = self.tests.split(loop.test, {})
+        if test.is_or or not test.python:
+            raise Refused(
+                f"`while {self.source.code(loop.test)}` has no limit that Python knows",
+                "Give the loop a limit: `while ... and trips < 10`.",
+            )
+        codes = [ast.parse(code, mode="eval").body for code in test.python]
+        if why := next((w for c in codes if (w := self._unsafe(c))), None):
+            raise Refused(f"`{self.source.code(loop.test)}`: {why}", "Test it in the loop.")
+        self._require_safe(loop.test, armed)
+        code = test.select_code(self.torch)
+        hit = f"~{operand(code)}" if test.negated else code
+        self.record(test.before, code)
+        self.first_is_free = False
+        return f"while {test.python_code()}:\n", f"{self.running} = {self.running} & {_grouped(hit)}\n"
+
+    def _behind(self) -> str:
+        """``else`` of the loop, and a return that was put off."""
+        loop, code = self.loop, ""
+        if self.returned is not None:
+            if self.returned.value is None:
+                raise Refused("the loop returns None early", "Return a tensor on every path.")
+            if not loop.orelse and (together := Returned(self).lines()):
+                return together
+            test = self.found or f"not {self.running}"
+            code += f"if {test}:\n{self.unit}return {self.source.code(self.returned.value)}\n"
+            self.guards += 1
+        if loop.orelse:
+            lines = self.source.block(loop.orelse, above=_else_line(loop))
+            breaks = self.running and (self.found or self.returned is None)
+            code += self._guarded(lines, [self.running], first=False) if breaks else lines
+        return code
+
+    # --- the body -----------------------------------------------------------------------------------------
+
+    def block(self, statements: Sequence[ast.stmt], armed: list[str], header: int | None) -> str:
+        """The lines of a block of a trip, with the flags in ``armed`` already in force (and more behind it)."""
+        code, pending = "", list[ast.stmt]()
+        above = header
+        for statement in statements:
+            if not any(exits([statement])) or (not armed and not self._by_tensor(statement)):
+                pending.append(statement)
+                continue
+            code += self._segment(pending, armed, above)
+            pending, above = [], None
+            code += self._exit(statement, armed)
+            if isinstance(statement, Exit):
+                return code
+        return code + self._segment(pending, armed, above)
+
+    def _by_tensor(self, statement: ast.stmt) -> bool:
+        return any(is_tensor_test(self.facts, node.test, {}) for node in _ifs([statement]) if any(exits([node])))
+
+    def _segment(self, statements: list[ast.stmt], armed: list[str], header: int | None) -> str:
+        """Statements without exits: guarded where a flag is in force; those on Python numbers apart."""
+        if not statements:
+            return ""
+        if not armed:
+            return self.source.block(statements, above=header)
+        code, pending = "", list[ast.stmt]()
+        for statement in self.numbers.ordered(statements):
+            line = self.numbers.line(statement, armed)
+            if line is None:
+                pending.append(statement)
+                continue
+            code += self._plain(pending, armed, header) + line
+            pending, header = [], None
+        return code + self._plain(pending, armed, header)
+
+    def _plain(self, statements: list[ast.stmt], armed: list[str], header: int | None) -> str:
+        if not statements:
+            return ""
+        lines = self.source.block(statements, above=header)
+        if all(isinstance(s, ast.Pass) for s in statements):
+            return ""
+        return self._guarded(lines, armed, first=self.first_is_free)
+
+    def _guarded(self, lines: str, armed: Sequence[str], *, first: bool) -> str:
+        if first:
+            self.free.append(self.guards)
+        self.guards += 1
+        for flag in reversed(armed):
+            lines = f"if {flag}:\n" + edit.reindent(lines, self.unit)
+        return lines
+
+    def _exit(self, node: ast.stmt, armed: list[str]) -> str:
+        if isinstance(node, ast.Break | ast.Continue):
+            if armed and isinstance(node, ast.Break) and self.loop.orelse:
+                raise Refused(
+                    f"the `break` in line {node.lineno} and the `else` of the loop", "Drop the `else`."
+                )
+            return "break\n" if isinstance(node, ast.Break) else "continue\n"
+        if isinstance(node, ast.Return):
+            raise Refused(
+                f"the `return` in line {node.lineno} leaves the loop whatever the tensors hold",
+                "Move it behind the loop.",
+            )
+        if not isinstance(node, ast.If):
+            word = type(node).__name__.lower()
+            what = next(type(e).__name__.lower() for e in exits([node]))
+            raise Refused(f"a `{what}` inside a `{word}` in the loop", f"Move the `{what}` out of the `{word}`.")
+        if is_tensor_test(self.facts, node.test, {}):
+            return self._tensor_exit(node, armed)
+        return self._python_exit(node, armed)
+
+    # --- exits --------------------------------------------------------------------------------------------
+
+    def _python_exit(self, node: ast.If, armed: list[str], test: str | None = None) -> str:
+        """An ``if`` that Python decides stays one, around what its arms become."""
+        if armed and (why := self._unsafe(node.test)):
+            raise Refused(f"`if {self.source.code(node.test)}` around an exit: {why}", "Nest it the other way.")
+        code = f"if {test or self.source.code(node.test)}:\n"
+        before = list(armed)
+        body = self.block(node.body, inner := list(before), node.test.end_lineno)
+        code += edit.reindent(body or "pass\n", self.unit)
+        armed += [flag for flag in inner if flag not in armed]
+        if node.orelse:
+            orelse = self.block(node.orelse, inner := list(before), _else_line(node))
+            code += "else:\n" + edit.reindent(orelse or "pass\n", self.unit)
+            armed += [flag for flag in inner if flag not in armed]
+        for flag in armed:
+            if flag not in before:  # set in an arm only: it begins as Python's
+                self.flags[flag.removeprefix("not ")] = not flag.startswith("not ")
+        return code
+
+    def _tensor_exit(self, node: ast.If, armed: list[str]) -> str:
+        test = self.tests.split(node.test, {})
+        body_leaves, else_leaves = _leaves(node.body), _leaves(node.orelse)
+        if not body_leaves and not else_leaves:
+            what = next(type(e).__name__.lower() for e in exits([node]))
+            raise Refused(
+                f"the `{what}` in line {next(exits([node])).lineno} depends on two tensor conditions in turn",
+                f"Join the conditions: `if a & b: {what}`.",
+            )
+        if test.python:
+            return self._mixed_exit(node, armed)
+        code = test.select_code(self.torch)
+        self.record(test.before, code)
+        arm, others = (node.body, node.orelse) if body_leaves else (node.orelse, node.body)
+        inverted = test.negated == body_leaves
+        self.leaving |= test.when_true if body_leaves else test.when_false
+        self.staying |= test.when_false if body_leaves else test.when_true
+        hit = f"~{operand(code)}" if inverted else code
+        return self._leave(node, arm, others, hit, node.test, armed)
+
+    def _mixed_exit(self, node: ast.If, armed: list[str]) -> str:
+        """``if python and tensor: break``, ``if python or tensor: break``."""
+        assert isinstance(node.test, ast.BoolOp)
+        test = self.tests.split(node.test, {})
+        kinds = [is_tensor_test(self.facts, value, {}) for value in node.test.values]
+        if node.orelse or kinds != sorted(kinds) or kinds.count(True) != 1 or not _leaves(node.body):
+            raise Refused(
+                f"`{self.source.code(node.test)}` decides an exit by Python and tensor conditions",
+                "Use an `if` for each, those that need no tensor outside.",
+            )
+        python = [value for value, tensor in zip(node.test.values, kinds, strict=True) if not tensor]
+        if armed and (why := next((w for p in python if (w := self._unsafe(p))), None)):
+            raise Refused(f"`{self.source.code(node.test)}`: {why}", "Test it in an `if` of its own.")
+        tensor = node.test.values[-1]
+        inner = self.tests.split(tensor, {})
+        code = inner.select_code(self.torch)
+        self.record((ast.unparse(tensor),), code)
+        hit = f"~{operand(code)}" if inner.negated else code
+        if not test.is_or:
+            new = list(armed)
+            lines = self._leave(node, node.body, [], hit, tensor, new)
+            for flag in new:
+                if flag not in armed:
+                    self.flags[flag.removeprefix("not ")] = False
+                    armed.append(flag)
+            return f"if {' and '.join(test.python)}:\n" + edit.reindent(lines, self.unit)
+        if len(node.body) > 1 or isinstance(node.body[-1], ast.Return):
+            raise Refused(
+                f"`{self.source.code(node.test)}` decides an exit by Python or tensor conditions",
+                "Use an `if` for each.",
+            )
+        word = self._exit(node.body[-1], armed)
+        python_part = f"if {' or '.join(test.python)}:\n" + edit.reindent(word, self.unit)
+        return python_part + self._leave(node, node.body, [], hit, tensor, armed)
+
+    def _leave(
+        self,
+        node: ast.If,
+        arm: Sequence[ast.stmt],
+        others: Sequence[ast.stmt],
+        hit: str,
+        test: ast.expr,
+        armed: list[str],
+    ) -> str:
+        """The lines for an exit where ``hit`` holds; ``arm`` ends with it, ``others`` run where it doesn't."""
+        last = arm[-1]
+        assert isinstance(last, Exit)
+        code = ""
+        if armed and choice.unsafe_to_evaluate(test):
+            name = self.flag("stop" if not isinstance(last, ast.Continue) else "skipped")
+            if not self.first_is_free:
+                code += f"{name} = {self.running}\n"  # a value of its kind, for the trips that don't run
+            code += self._guarded(f"{name} = {hit}\n", armed, first=self.first_is_free)
+            hit = name
+        skipping = [flag.removeprefix("not ") for flag in armed if flag.startswith("not ")]
+        if skipping and any(name in self.flags for name in skipping):
+            raise Refused(
+                f"the exit in line {node.lineno} follows a `continue` that not every trip decides",
+                "Decide the `continue` on every trip.",
+            )
+        for name in skipping:
+            hit = f"{_grouped(hit)} & ~{name}"
+        if isinstance(last, ast.Continue):
+            return code + self._skip(arm[:-1], others, hit, armed, node)
+        prelude = list(arm[:-1])
+        if prelude or (isinstance(last, ast.Return) and self.found):
+            name = self.flag("stop")
+            code += f"{name} = {self.running} & {_grouped(hit)}\n"
+            hit = name
+        if prelude:
+            lines = self.source.block(prelude, above=_arm_line(node, arm))
+            code += self._guarded(lines, [name], first=False)
+        if isinstance(last, ast.Return):
+            if self.returned is not None and ast.dump(self.returned) != ast.dump(last):
+                raise Refused(
+                    f"the loop returns from two places, in lines {self.returned.lineno} and {last.lineno}",
+                    "Leave it by `break`, and return behind it.",
+                )
+            self.returned = last
+            if self.found:
+                code += f"{self.found} = {self.found} | {hit}\n"
+        code += f"{self.running} = {self.running} & ~{operand(hit)}\n"
+        self.first_is_free = False
+        if others:
+            code += self.block(others, armed, _arm_line(node, others))
+        return code
+
+    def _skip(
+        self, prelude: Sequence[ast.stmt], others: Sequence[ast.stmt], hit: str, armed: list[str], node: ast.If
+    ) -> str:
+        """A ``continue``: what follows in the trip runs where ``hit`` does not hold."""
+        name = self.flag("skip")
+        code = f"{name} = {hit}\n"
+        if prelude:
+            lines = self.source.block(prelude, above=_arm_line(node, prelude))
+            code += self._guarded(lines, [*armed, name], first=False)
+        armed.append(f"not {name}")
+        if others:
+            code += self.block(others, armed, _arm_line(node, others))
+        return code
+
+    # --- judgement ----------------------------------------------------------------------------------------
+
+    def record(self, before: Sequence[str], code: str) -> None:
+        """Tells verification where the conditions went."""
+        after = ast.unparse(ast.parse(code, mode="eval"))
+        self.predicates += [Predicate(self.qualname, text, after) for text in before]
+
+    def _unsafe(self, test: ast.expr) -> str | None:
+        """Why a Python test may not be evaluated on trips that don't run."""
+        if not choice.plain(test) and not _arithmetic(test):
+            return f"`{self.source.code(test)}` is more than a comparison"
+        bound = sorted(flow.reads(test) & (flow.binds(self.loop.body) - self.numbers.drivers))
+        return f"the loop changes `{bound[0]}`" if bound else None
+
+    def _require_safe(self, test: ast.expr, armed: Sequence[str]) -> None:
+        if armed and (why := choice.unsafe_to_evaluate(test)):
+            raise Refused(
+                f"`{self.source.code(test)}` would run once more than it does ({why})",
+                "Compute it at the end of each trip.",
+            )
+
+
+def _head(loop: Loop) -> ast.expr:
+    return loop.iter if isinstance(loop, ast.For) else loop.test
+
+
+def _leaves(block: Sequence[ast.stmt]) -> bool:
+    return bool(block) and isinstance(block[-1], Exit) and not any(exits(block[:-1]))
+
+
+def _arithmetic(test: ast.expr) -> bool:
+    """Comparisons of sums, differences and products of names and numbers; remainders by a number."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.BinOp):
+            if isinstance(node.op, ast.Mod | ast.FloorDiv):
+                if not (isinstance(node.right, ast.Constant) and node.right.value):
+                    return False
+            elif not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
+                return False
+        elif not isinstance(
+            node,
+            ast.Name | ast.Attribute | ast.Constant | ast.Compare | ast.BoolOp | ast.UnaryOp | ast.expr_context
+            | ast.cmpop | ast.boolop | ast.unaryop | ast.operator,
+        ) and not (isinstance(node, ast.Call) and choice.called(node) in SAFE_FUNCTIONS):  # fmt: skip
+            return False
+    return True
+
+
+def _else_line(node: Loop | ast.If) -> int:
+    return edit.position(node.body[-1])[2]
+
+
+def _arm_line(node: ast.If, arm: Sequence[ast.stmt]) -> int:
+    first = arm[0] if arm else None
+    if first is not None and any(first is s for s in node.body):
+        return node.test.end_lineno or node.lineno
+    return _else_line(node)
+
+
+def _grouped(code: str) -> str:
+    """The code as an operand of ``&``."""
+    return operand(code, of="&")
