@@ -42,7 +42,21 @@ class Loaded:
         """Everything proposed for the first site of a kind."""
         site = next(site for site in self.findings().sites if site.kind == kind)
         facts = measure(self.program, Workspace(), self.path)
-        return list(registry.repairs(Request(site, self.path, self.text, level, facts)))
+        workspace = Workspace()
+        return list(
+            registry.repairs(
+                Request(
+                    site,
+                    self.path,
+                    self.text,
+                    level,
+                    facts,
+                    lambda text, functions: measure(
+                        self.program, workspace.with_text(self.path, text, functions), self.path
+                    ),
+                )
+            )
+        )
 
 
 Load = Callable[[str], Loaded]

@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import itertools
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from onegraph.lowering import helper, lower_branch
 from onegraph.model import Call, Candidate, Declined, Level, Outcome, Owner, Program, Site
 from onegraph.rewrite import text as edit
 from onegraph.rewrite.facts import measure
-from onegraph.rewrite.request import Request
+from onegraph.rewrite.request import Facts, Request
 from onegraph.rewrite.workspace import Workspace
 
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"
@@ -44,8 +45,8 @@ class Loaded:
         return self.workspace.with_text(self.path, candidate.text, candidate.functions)
 
 
-def load(folder: Path, text: str) -> Loaded:
-    """``text`` is the module behind its imports; ``f`` takes one tensor."""
+def load(folder: Path, text: str, given: Sequence[tuple[torch.Tensor, ...]] | None = None) -> Loaded:
+    """``text`` is the module behind its imports; ``f`` takes one tensor, or what is ``given``."""
     name = f"lowered_{next(_count)}"
     path = folder / f"{name}.py"
     path.write_text(HEAD + text)
@@ -54,11 +55,16 @@ def load(folder: Path, text: str) -> Loaded:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    calls = tuple(Call((x,)) for x in inputs())
+    calls = tuple(Call(args) for args in (given or [(x,) for x in inputs()]))
     return Loaded(HEAD + text, str(path), Program("f", module.f, calls))
 
 
-def lower(loaded: Loaded, condition: str, level: Level = Level.RELAXED) -> list[Candidate | Declined]:
+def lower(
+    loaded: Loaded,
+    condition: str,
+    level: Level = Level.RELAXED,
+    lowering: Callable[[Request], Iterable[Candidate | Declined]] = lower_branch,
+) -> list[Candidate | Declined]:
     """What is proposed for the first expression with the source ``condition``."""
     tree = edit.parse(loaded.text)
     node = next(n for n in ast.walk(tree) if isinstance(n, ast.expr) and ast.unparse(n) == condition)
@@ -68,7 +74,11 @@ def lower(loaded: Loaded, condition: str, level: Level = Level.RELAXED) -> list[
         "branch_on_tensor", span, condition, function, Outcome.RESUMED, Owner.USER, "", 1, 0, False, ""
     )
     facts = measure(loaded.program, loaded.workspace, loaded.path)
-    return list(lower_branch(Request(site, loaded.path, loaded.text, level, facts)))
+
+    def again(text: str, functions: tuple[str, ...]) -> Facts:
+        return measure(loaded.program, Workspace().with_text(loaded.path, text, functions), loaded.path)
+
+    return list(lowering(Request(site, loaded.path, loaded.text, level, facts, again)))
 
 
 def body(candidate: Candidate) -> str:

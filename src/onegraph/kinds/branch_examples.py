@@ -451,44 +451,6 @@ def inputs():
         reason="",
     ),
     Untouched(
-        title="break leaves a Python loop",
-        text="""\
-import torch
-
-
-def program(x):
-    for _ in range(3):
-        if x.sum() > 5:
-            break
-        x = x + 1
-    return x
-
-
-def inputs():
-    x = torch.linspace(-1, 2, 12).view(3, 4)
-    return [(x,), (x - 3,)]
-""",
-        reason="`break`",
-    ),
-    Untouched(
-        title="while on a tensor",
-        text="""\
-import torch
-
-
-def program(x):
-    while x.sum() > 0:
-        x = x - 1
-    return x
-
-
-def inputs():
-    x = torch.linspace(-1, 2, 12).view(3, 4)
-    return [(x,), (x - 3,)]
-""",
-        reason="`while` on a tensor",
-    ),
-    Untouched(
         title="None on one side",
         text="""\
 import torch

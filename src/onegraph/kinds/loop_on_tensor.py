@@ -6,7 +6,8 @@ What else it causes: breaks behind the loop are hidden until this one is gone.
 
 Exact: the exit becomes a flag, and the trips behind it run in ``_cond(running, trip, kept)``: the loop keeps its
 header, and each trip is one branch in the graph. The flag begins as Python's ``True``, so the first trip is no branch.
-Relaxed: where a layer or parameter is used in some trips only, its gradient is zero instead of None when they don't run.
+Relaxed: where a layer or parameter is used in some trips only, its gradient is zero instead of None when they
+don't run.
 Declined, with the reason: loops without a limit that Python knows while gradients flow, Python numbers that the loop
 needs as such, values that change their shape from trip to trip, random numbers in a trip.
 """
@@ -18,6 +19,8 @@ from collections.abc import Iterator
 
 from onegraph.kinds import tree
 from onegraph.kinds.base import Example, Untouched
+from onegraph.kinds.loop_examples import EXAMPLES as _EXAMPLES
+from onegraph.kinds.loop_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import lower_loop
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
@@ -26,8 +29,8 @@ NAME = "loop_on_tensor"
 TITLE = "A loop that a tensor's value ends"
 GB_IDS = ("GB0170",)
 ORDER = 40  # in front of branch_on_tensor: a branch that leaves a loop is no branch of its own
-EXAMPLES: tuple[Example, ...] = ()
-UNTOUCHED: tuple[Untouched, ...] = ()
+EXAMPLES: tuple[Example, ...] = _EXAMPLES
+UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 
 _LOOPS = ast.For | ast.While | ast.AsyncFor
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef

@@ -157,7 +157,9 @@ def _where(request: Request) -> tuple[str, int]:
         raise Refused("the loop stands at module level", "Move it into a function.")
     if any(flow.inside(function.body, ast.Yield, ast.YieldFrom)):
         raise Refused("the loop stands in a generator", "Collect the values in a list and return it.")
-    around = [n for n in path[index + 1 :] if isinstance(n, Loop) and _innermost(n, request.facts) is not None]
+    around = [
+        n for n in path[index + 1 :] if isinstance(n, Loop) and _innermost(n, request.facts) is not None
+    ]
     if not around:
         raise Refused("no tensor decides an exit of the loop", "Record a call on which one does.")
     qualname = next(name for name, node in edit.functions(tree) if node is function)

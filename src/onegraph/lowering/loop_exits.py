@@ -78,7 +78,9 @@ class Exits:
     torch: str
     unused: Callable[[str], str]
     unit: str
-    rest: Sequence[ast.stmt] = ()  # the statements behind the loop to the end of the function, where it is one block
+    rest: Sequence[
+        ast.stmt
+    ] = ()  # the statements behind the loop to the end of the function, where it is one block
     flags: dict[str, bool] = field(default_factory=dict)  # name of a flag that may be Python's -> its value
     predicates: list[Predicate] = field(default_factory=list)
     first_is_free: bool = True  # no exit was met yet: on the first trip the flag is Python's
@@ -97,9 +99,7 @@ class Exits:
         loop = self.loop
         self.last = loop
         kinds = {
-            type(e)
-            for node in tensor_exits(loop, self.facts)
-            for e in exits([*node.body, *node.orelse])
+            type(e) for node in tensor_exits(loop, self.facts) for e in exits([*node.body, *node.orelse])
         }
         if isinstance(loop, ast.While) and is_tensor_test(self.facts, loop.test, {}):
             kinds.add(ast.Break)
@@ -195,7 +195,9 @@ class Exits:
         return code + self._segment(pending, armed, above)
 
     def _by_tensor(self, statement: ast.stmt) -> bool:
-        return any(is_tensor_test(self.facts, node.test, {}) for node in _ifs([statement]) if any(exits([node])))
+        return any(
+            is_tensor_test(self.facts, node.test, {}) for node in _ifs([statement]) if any(exits([node]))
+        )
 
     def _segment(self, statements: list[ast.stmt], armed: list[str], header: int | None) -> str:
         """Statements without exits: guarded where a flag is in force; those on Python numbers apart."""
@@ -244,7 +246,9 @@ class Exits:
         if not isinstance(node, ast.If):
             word = type(node).__name__.lower()
             what = next(type(e).__name__.lower() for e in exits([node]))
-            raise Refused(f"a `{what}` inside a `{word}` in the loop", f"Move the `{what}` out of the `{word}`.")
+            raise Refused(
+                f"a `{what}` inside a `{word}` in the loop", f"Move the `{what}` out of the `{word}`."
+            )
         if is_tensor_test(self.facts, node.test, {}):
             return self._tensor_exit(node, armed)
         return self._python_exit(node, armed)
@@ -254,7 +258,9 @@ class Exits:
     def _python_exit(self, node: ast.If, armed: list[str], test: str | None = None) -> str:
         """An ``if`` that Python decides stays one, around what its arms become."""
         if armed and (why := self._unsafe(node.test)):
-            raise Refused(f"`if {self.source.code(node.test)}` around an exit: {why}", "Nest it the other way.")
+            raise Refused(
+                f"`if {self.source.code(node.test)}` around an exit: {why}", "Nest it the other way."
+            )
         code = f"if {test or self.source.code(node.test)}:\n"
         before = list(armed)
         body = self.block(node.body, inner := list(before), node.test.end_lineno)
@@ -377,7 +383,12 @@ class Exits:
         return code
 
     def _skip(
-        self, prelude: Sequence[ast.stmt], others: Sequence[ast.stmt], hit: str, armed: list[str], node: ast.If
+        self,
+        prelude: Sequence[ast.stmt],
+        others: Sequence[ast.stmt],
+        hit: str,
+        armed: list[str],
+        node: ast.If,
     ) -> str:
         """A ``continue``: what follows in the trip runs where ``hit`` does not hold."""
         name = self.flag("skip")

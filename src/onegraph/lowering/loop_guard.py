@@ -23,8 +23,8 @@ from onegraph.rewrite.request import UNDEFINED, Fact, Request
 class Guard(Lowering):
     """Lowers one ``if`` on a loop's flag, and the tensor branches in it.
 
-    ``flags`` may be Python values, ``made`` are all that the loop's exits became. ``first`` are the nodes of guards that the first trip meets with a Python flag; ``own`` are the names that the
-    loop binds.
+    ``flags`` may be Python values, ``made`` are all that the loop's exits became. ``first`` are the nodes of
+    guards that the first trip meets with a Python flag; ``own`` are the names that the loop binds.
     """
 
     def __init__(

@@ -70,7 +70,9 @@ class Numbers:
         seen = owner.facts.names(first, [name])[name]
         kinds = {fact.type for fact in seen if fact.type != UNDEFINED}
         if kinds != {"int"}:
-            what = "a tensor" if any(f.is_tensor for f in seen) else f"a {' or '.join(sorted(kinds)) or 'value'}"
+            what = (
+                "a tensor" if any(f.is_tensor for f in seen) else f"a {' or '.join(sorted(kinds)) or 'value'}"
+            )
             raise Refused(
                 f"`{name}`, {what} of the trip that ends the loop, is read behind it",
                 f"Give it another name in the loop: `last_{name} = {name}`.",
@@ -84,7 +86,9 @@ class Numbers:
 
     def _kept(self, name: str) -> str:
         last, running = self.frozen[name], self.owner.running
-        return f"{last} = {name} if {running} is True else {self.owner.torch}.where({running}, {name}, {last})\n"
+        return (
+            f"{last} = {name} if {running} is True else {self.owner.torch}.where({running}, {name}, {last})\n"
+        )
 
     # --- statements ---------------------------------------------------------------------------------------
 
@@ -142,7 +146,8 @@ class Numbers:
         owner = self.owner
         if list(armed) != [owner.running]:
             raise Refused(
-                f"`{name}` counts what follows a `continue`", "Keep it as a tensor: `torch.zeros((), dtype=torch.long)`."
+                f"`{name}` counts what follows a `continue`",
+                "Keep it as a tensor: `torch.zeros((), dtype=torch.long)`.",
             )
         facts = [f for f in owner.facts.names(statement, [name], after=True)[name] if f.type != UNDEFINED]
         if {f.type for f in facts} != {"int"}:
@@ -173,10 +178,10 @@ class Numbers:
         for use in (n for s in owner.loop.body for n in ast.walk(s)):
             if not (isinstance(use, ast.Name) and use.id == name and isinstance(use.ctx, ast.Load)):
                 continue
-            statement = use
+            statement: ast.AST = use
             while not isinstance(statement, ast.stmt):
-                statement = parents[statement]  # type: ignore[assignment]
-            if self._target(statement) == name or isinstance(statement, ast.Return):
+                statement = parents[statement]
+            if isinstance(statement, ast.Return) or self._target(statement) == name:
                 continue
             parent = parents[use]
             if isinstance(parent, ast.BinOp):
@@ -202,7 +207,9 @@ def _is_step(statement: ast.stmt, name: str) -> bool:
     """``n += 1`` or ``n = n * 2``: from the name and constants alone."""
     if isinstance(statement, ast.AugAssign):
         return (
-            isinstance(statement.target, ast.Name) and statement.target.id == name and _constant(statement.value)
+            isinstance(statement.target, ast.Name)
+            and statement.target.id == name
+            and _constant(statement.value)
         )
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]

@@ -1,0 +1,435 @@
+"""Loops that a tensor ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+X = torch.linspace(-1, 2, 12).view(3, 4)
+Given = tuple[tuple[torch.Tensor, ...], ...]
+
+
+def _with(*limits: float) -> Given:
+    return tuple((X, torch.tensor(limit)) for limit in limits)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """``has`` are lines that the mended text holds."""
+
+    title: str
+    before: str
+    condition: str
+    inputs: Given
+    gradients: bool = True
+    has: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    title: str
+    reason: str
+    before: str
+    condition: str
+    inputs: Given
+
+
+LOOPS = [
+    Loop(
+        "convergence with a limit",
+        """\
+def f(x, tol):
+    for i in range(4):
+        y = x.tanh()
+        err = (y - x).abs().max()
+        x = y
+        if err < tol:
+            break
+    return x
+""",
+        "err < tol",
+        _with(0.3, 1.3, 2.0, 0.0, 9.0),
+    ),
+    Loop(
+        "break in the middle of a trip",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.a = nn.Linear(4, 4)
+        self.b = nn.Linear(4, 4)
+
+    def forward(self, x, tol):
+        total = torch.zeros_like(x)
+        for _ in range(3):
+            h = self.a(x)
+            if h.norm() < tol:
+                break
+            x = self.b(h).relu()
+            total = total + x
+        return x, total
+
+
+f = Net()
+""",
+        "h.norm() < tol",
+        _with(0.3, 1.3, 2.0, 0.0, 9.0),
+    ),
+    Loop(
+        "early return with the depth",
+        """\
+class Net(nn.Module):
+    def __init__(self, n=3):
+        super().__init__()
+        torch.manual_seed(1)
+        self.blocks = nn.ModuleList(nn.Linear(4, 4) for _ in range(n))
+        self.heads = nn.ModuleList(nn.Linear(4, 3) for _ in range(n))
+
+    def forward(self, x, limit):
+        for i, (b, h) in enumerate(zip(self.blocks, self.heads)):
+            x = b(x).relu()
+            p = h(x).softmax(-1)
+            ent = -(p * p.clamp_min(1e-9).log()).sum(-1).mean()
+            if ent < limit:
+                return p, i
+        return p, len(self.blocks)
+
+
+f = Net()
+""",
+        "ent < limit",
+        _with(2.0, 1.09, 1.0, 0.0),
+    ),
+    Loop(
+        "continue",
+        """\
+class Net(nn.Module):
+    def __init__(self, n=3):
+        super().__init__()
+        torch.manual_seed(1)
+        self.blocks = nn.ModuleList(nn.Linear(4, 4) for _ in range(n))
+
+    def forward(self, x, tol):
+        for layer in self.blocks:
+            if x.sum() < tol:
+                continue
+            x = layer(x) + 1
+        return x
+
+
+f = Net()
+""",
+        "x.sum() < tol",
+        _with(0.3, 6.0, 99.0),
+    ),
+    Loop(
+        "layers dropped while training",
+        """\
+class Net(nn.Module):
+    def __init__(self, n=4):
+        super().__init__()
+        torch.manual_seed(1)
+        self.blocks = nn.ModuleList(nn.Linear(4, 4) for _ in range(n))
+        self.p = 0.5
+
+    def forward(self, x):
+        for layer in self.blocks:
+            # skip it now and then
+            if self.training:
+                r = torch.rand([])
+                if r < self.p:
+                    continue
+            x = layer(x)
+        return x
+
+
+f = Net()
+""",
+        "r < self.p",
+        ((X,), (-X,)),
+    ),
+    Loop(
+        "while with a counter that is returned",
+        """\
+def f(x):
+    err = torch.tensor(1.0)
+    it = 0
+    while err > 1e-4 and it < 5:
+        y = torch.sqrt(x * x + 0.1) * 0.5
+        err = (y - x).abs().max()
+        x = y
+        it += 1
+    return x, it
+""",
+        "err > 0.0001",
+        ((X,), (X * 0,), (X * 3,)),
+    ),
+    Loop(
+        "adaptive halting",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.cell = nn.Linear(4, 4)
+        self.halt = nn.Linear(4, 1)
+
+    def forward(self, x):
+        left = torch.ones(x.shape[0])
+        acc = torch.zeros_like(x)
+        n = 0
+        while (left > 0.01).any() and n < 5:
+            x = self.cell(x).tanh()
+            p = torch.sigmoid(self.halt(x).squeeze(-1)) * 1.5
+            used = torch.minimum(p, left)
+            acc = acc + used[:, None] * x
+            left = left - used
+            n += 1
+        return acc + left[:, None] * x
+
+
+f = Net()
+""",
+        "(left > 0.01).any()",
+        ((X,), (X * 4,), (X * 0,)),
+    ),
+    Loop(
+        "else of the loop",
+        """\
+def f(x, tol):
+    for i in range(3):
+        y = x.tanh()
+        err = (y - x).abs().max()
+        x = y
+        if err < tol:
+            break
+    else:
+        x = x * 2
+    return x
+""",
+        "err < tol",
+        _with(0.3, 1.3, 2.0, 0.0, 9.0),
+    ),
+    Loop(
+        "early return of another head",
+        """\
+class Net(nn.Module):
+    def __init__(self, n=3):
+        super().__init__()
+        torch.manual_seed(1)
+        self.blocks = nn.ModuleList(nn.Linear(4, 4) for _ in range(n))
+        self.head = nn.Linear(4, 2)
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x, tol):
+        for layer in self.blocks:
+            x = layer(x).tanh()
+            if x.norm() < tol:
+                return self.head(x)
+        x = x + 1
+        return self.last(x)
+
+
+f = Net()
+""",
+        "x.norm() < tol",
+        _with(0.3, 1.3, 2.0, 0.0, 9.0),
+    ),
+    Loop(
+        "continue and break",
+        """\
+def f(x, tol):
+    y = torch.zeros_like(x)
+    for k in range(4):
+        x = x.sin() + 0.1
+        m = x.mean()
+        if m < 0:
+            continue
+        y = y + x
+        if y.sum() > tol:
+            break
+    return x, y
+""",
+        "m < 0",
+        (
+            (X, torch.tensor(0.3)),
+            (X, torch.tensor(6.0)),
+            (-X, torch.tensor(-7.0)),
+            (-X * 0.1, torch.tensor(1.0)),
+        ),
+    ),
+    Loop(
+        "statements in front of break, after the first trips, with a buffer",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.linspace(0.5, 1.5, 4))
+        self.register_buffer("steps", torch.zeros(()))
+
+    def forward(self, x, tol):
+        for i in range(4):
+            y = (x * self.w).tanh()
+            d = (y - x).abs().max()
+            self.steps += 1
+            if i > 0 and d < tol:
+                y = y * 2
+                break
+            x = y
+        return x, y
+
+
+f = Net()
+""",
+        "d < tol",
+        _with(0.3, 1.3, 2.0, 0.0, 9.0),
+    ),
+    Loop(
+        "tokens until all rows are done",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.e = nn.Embedding(8, 6)
+        self.o = nn.Linear(6, 8)
+
+    def forward(self, ids):
+        h = self.e(ids).mean(1)
+        done = torch.zeros(ids.shape[0], dtype=torch.bool)
+        tok = ids[:, -1]
+        for _ in range(5):
+            h = (h + self.e(tok)).tanh()
+            tok = self.o(h).argmax(-1)
+            done = done | (tok == 3)
+            if done.all():
+                break
+        return tok, h, done
+
+
+f = Net()
+""",
+        "done.all()",
+        ((torch.tensor([[1, 2, 3], [4, 5, 6]]),), (torch.tensor([[7, 7, 7], [0, 0, 0]]),)),
+    ),
+    Loop(
+        "a counter of trips",
+        """\
+def f(x, tol):
+    steps = 0
+    for _ in range(3):
+        if x.norm() < tol:
+            break
+        x = x * 0.5
+        steps += 1
+    return x, steps
+""",
+        "x.norm() < tol",
+        _with(0.3, 1.3, 2.0, 0.0, 9.0),
+    ),
+    Loop(
+        "loops in loops",
+        """\
+def f(x, tol):
+    out = torch.zeros_like(x)
+    for i in range(2):
+        y = x + i
+        for j in range(3):
+            y = y * 0.5
+            if y.norm() < tol:
+                break
+        out = out + y
+        if out.sum() > 4:
+            break
+    return out
+""",
+        "y.norm() < tol",
+        _with(0.3, 1.3, 2.0, 0.0, 9.0),
+    ),
+    Loop(
+        "while True with a limit",
+        """\
+def f(x, tol):
+    n = 0
+    while True:
+        x = x * 0.5
+        n += 1
+        if x.norm() < tol:
+            break
+        if n >= 4:
+            break
+    return x, n
+""",
+        "x.norm() < tol",
+        _with(0.3, 1.3, 2.0, 0.0, 9.0),
+    ),
+]
+
+DECLINED = [
+    Refusal(
+        "a value that grows",
+        "`x` changes its shape or dtype from trip to trip",
+        """\
+def f(x, tol):
+    for _ in range(3):
+        x = torch.cat([x, x[:1]])
+        if x.sum() > tol:
+            break
+    return x
+""",
+        "x.sum() > tol",
+        _with(0.0, 99.0),
+    ),
+    Refusal(
+        "break two conditions deep",
+        "depends on two tensor conditions",
+        """\
+def f(x, tol):
+    for _ in range(3):
+        if x.sum() > tol:
+            x = x - 1
+            if x.max() < tol:
+                break
+            x = x * 2
+        x = x + 1
+    return x
+""",
+        "x.max() < tol",
+        _with(0.0, 99.0),
+    ),
+    Refusal(
+        "a Python list that follows the trips",
+        "called for its effect",
+        """\
+def f(x, tol):
+    kept = []
+    for _ in range(3):
+        x = x * 0.5
+        kept.append(x)
+        if x.norm() < tol:
+            break
+    return torch.cat(kept)
+""",
+        "x.norm() < tol",
+        _with(1.0, 9.0),
+    ),
+    Refusal(
+        "a counter that the loop needs",
+        "needs it as a Python number",
+        """\
+def f(x, tol):
+    n = 0
+    for _ in range(3):
+        x = x.narrow(0, n, 2)
+        n += 1
+        if x.norm() < tol:
+            break
+        x = torch.cat([x, x])
+    return x
+""",
+        "x.norm() < tol",
+        _with(9.0),
+    ),
+]
