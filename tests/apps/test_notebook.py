@@ -21,6 +21,8 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, li
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
+    from onegraph.torch_private import dynamo
+
     patch = pytest.MonkeyPatch()
     folder = tmp_path_factory.mktemp("ipython")
     patch.setenv("IPYTHONDIR", str(folder))
@@ -38,6 +40,8 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, li
             done.append((result, output))
         yield shell, done
     finally:
+        shell.reset()
+        dynamo.reset()  # what was compiled in cells must go before the shell's names do
         InteractiveShell.clear_instance()
         sys.displayhook, sys.excepthook = hooks
         patch.undo()

@@ -159,7 +159,7 @@ def test_marked_tests_fail_when_they_should(project: pytest.Pytester) -> None:
 
 
 def test_the_option_watches_all_and_sums_up(project: pytest.Pytester) -> None:
-    result = run(project, "--onegraph", "-k", "unmarked or clean or allowed")
+    result = run(project, "--onegraph", "--onegraph-html", "seen.html", "-k", "unmarked or clean or allowed")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(
         [
@@ -168,6 +168,9 @@ def test_the_option_watches_all_and_sums_up(project: pytest.Pytester) -> None:
             "3 of 3 watched tests compiled something",
         ]
     )
+    page = (project.path / "seen.html").read_text(encoding="utf-8")
+    assert "onegraph · 3 reports" in page
+    assert "test_model.py::test_unmarked" in page
 
 
 def test_a_baseline_is_written_when_told_and_accepts(project: pytest.Pytester) -> None:

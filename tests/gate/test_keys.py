@@ -55,6 +55,8 @@ def test_equal_statements_are_told_apart_by_their_order(
         ("@deco\ndef g(a=x.item()):\n    return a\n", "x.item()", "def g(a=x.item()):"),
         ("match x.item():\n    case 1:\n        pass\n", "x.item()", "match x.item():"),
         ("try:\n    x.item()\nexcept ValueError:\n    pass\n", "x.item()", "x.item()"),
+        ("print(1); print(x.item())\n", "x.item()", "print(x.item())"),
+        ("if a: x.item()\n", "x.item()", "x.item()"),
         ("x.item() if a else (\n", "x.item()", "x.item()"),  # not Python: the text of the site
     ],
 )

@@ -28,7 +28,7 @@ def statement_at(span: Span, fallback: str) -> Statement:
     file = span.file.removeprefix(MENDED)
     best: ast.stmt | None = None
     for node in _statements(text_of(file)):
-        if _holds(node, span) and (best is None or node.lineno >= best.lineno):
+        if _holds(node, span) and (best is None or _place(node) >= _place(best)):
             best = node
     if best is None:
         return Statement(" ".join(fallback.split()), span.line, span.end_line)
@@ -44,9 +44,20 @@ def _statements(text: str) -> tuple[ast.stmt, ...]:
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))
 
 
+def _place(node: ast.stmt) -> tuple[int, int]:
+    return (node.lineno, node.col_offset)
+
+
 def _holds(node: ast.stmt, span: Span) -> bool:
-    start = (min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))]), 0)
-    return start[0] <= span.line and span.end_line <= (node.end_lineno or node.lineno)
+    """By line and column, for several statements may share a line; a span without columns is its lines."""
+    first = [node, *getattr(node, "decorator_list", [])]
+    start = min((each.lineno, each.col_offset) for each in first)
+    end = (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    if (span.line, span.column) == (span.end_line, span.end_column):
+        return start[0] <= span.line <= end[0]
+    if start[0] < node.lineno:  # from the @ of the first decorator on
+        start = (start[0], 0)
+    return start <= (span.line, span.column) and (span.end_line, span.end_column) <= end
 
 
 def _header(node: ast.stmt) -> str:

@@ -80,7 +80,8 @@ def _next(findings: Findings, verdict: Verdict, target: str) -> str:
     if verdict.new:
         return usual_next(Findings(tuple(each.site for each in verdict.new), findings.trace), target)
     if verdict.passed:
-        return "nothing to do"
+        waits = any(each.standing is not Standing.INTENDED for each in verdict.judged)
+        return f"onegraph fix {target}   mends what is accepted" if waits else "nothing to do"
     if findings.trace.recompiles or findings.trace.limits_reached:
         return "the reasons of the recompiles are above; mark a size that varies: torch._dynamo.mark_dynamic"
     return "see above"
