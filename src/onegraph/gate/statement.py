@@ -50,7 +50,7 @@ def _place(node: ast.stmt) -> tuple[int, int]:
 
 def _holds(node: ast.stmt, span: Span) -> bool:
     """By line and column, for several statements may share a line; a span without columns is its lines."""
-    first = [node, *getattr(node, "decorator_list", [])]
+    first: list[ast.stmt | ast.expr] = [node, *getattr(node, "decorator_list", [])]
     start = min((each.lineno, each.col_offset) for each in first)
     end = (node.end_lineno or node.lineno, node.end_col_offset or 0)
     if (span.line, span.column) == (span.end_line, span.end_column):
