@@ -34,8 +34,12 @@ class Report:
         return len(self.findings.trace.graphs)
 
     def to_json(self) -> str:
-        """As ``onegraph run --output-format json``."""
+        """As ``onegraph run --format json``."""
         return json.render(rows.run_report(self.findings, self._name))
+
+    def to_html(self) -> str:
+        """One HTML page that needs nothing else, as ``onegraph run --format html``."""
+        return html.render(rows.run_report(self.findings, self._name))
 
     def __str__(self) -> str:
         findings = self.findings
@@ -90,8 +94,12 @@ class Fix:
         return deliver.apply(self.result.changes)
 
     def to_json(self) -> str:
-        """As ``onegraph fix --output-format json``."""
+        """As ``onegraph fix --format json``."""
         return json.render(rows.fix_report(self.result, self._name, self.diff))
+
+    def to_html(self) -> str:
+        """One HTML page that needs nothing else, as ``onegraph fix --format html``."""
+        return html.render(rows.fix_report(self.result, self._name, self.diff))
 
     def _repr_html_(self) -> str:
         return html.fragment(rows.fix_report(self.result, self._name, self.diff))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -166,6 +167,13 @@ def reports(findings: Findings, fixed: FixResult, tmp_path: Path) -> dict[str, A
         "clean": check_report(clean, passed, target, tmp_path),
         "nothing": run_report(Findings((), Trace()), target),
     }
+    hidden = replace(
+        fixed.repairs[1].site, span=Span(fixed.changes[0].path, 4, 4, 4, 18), source="print(x.shape)"
+    )
+    late = replace(
+        fixed, repairs=(*fixed.repairs, replace(fixed.repairs[1], site=hidden, reason="shows late"))
+    )
+    found["late"] = fix_report(late, target, diff(fixed.changes))
     steady = {"onegraph": "0.1.0", "torch": "2.13.0", "python": "3.12.1", "platform": "Linux"}
     return {
         name: msgspec.structs.replace(report, **steady, arguments=[name, target])

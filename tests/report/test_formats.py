@@ -209,3 +209,11 @@ def test_nothing_compiled_never_looks_like_a_pass(reports: dict[str, AnyReport])
     assert 'errors="1"' in rendered(nothing, "junit")
     assert json.loads(rendered(nothing, "sarif"))["runs"][0]["invocations"][0]["executionSuccessful"] is False
     assert "nothing was compiled" in rendered(nothing, "markdown")
+
+
+@pytest.mark.parametrize("form", [form for form in MODULES if form != "chrome-trace"])
+def test_a_break_that_showed_only_while_mending_is_not_left_out(
+    reports: dict[str, AnyReport], form: str
+) -> None:
+    text = rendered(reports["late"], form)
+    assert "print(x.shape)" in text or "4:5: log_call" in text or "line=4," in text or '"line": 4' in text

@@ -51,7 +51,7 @@ def read(page: str) -> Reader:
     return reader
 
 
-@pytest.fixture(params=["run", "check", "fix", "clean", "nothing"])
+@pytest.fixture(params=["run", "check", "fix", "late", "clean", "nothing"])
 def report(request: pytest.FixtureRequest, reports: dict[str, AnyReport]) -> AnyReport:
     return reports[request.param]
 

@@ -144,7 +144,7 @@ def _failed_checks(result: FixResult) -> Iterator[str]:
 def _short(words: str) -> str:
     """Long reasons quote outputs of the program; the whole text is in the JSON report."""
     words = " ".join(words.split())
-    return words if len(words) <= _LONGEST else words[:_LONGEST] + " … (all of it: --output-format json)"
+    return words if len(words) <= _LONGEST else words[:_LONGEST] + " … (all of it: --format json)"
 
 
 def _seconds(result: FixResult) -> Text:

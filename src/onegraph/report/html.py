@@ -13,7 +13,7 @@ from onegraph.report.page.rest import also_seen, environment, recompiles
 from onegraph.report.page.sites import repair_of, site_article, status
 from onegraph.report.page.strips import strips
 from onegraph.report.problems import nothing_compiled, observed_of, summary
-from onegraph.report.rows import AnyReport, CheckReport, FixReport, Observed
+from onegraph.report.rows import AnyReport, CheckReport, FixReport, Observed, sites_of
 
 
 def render(report: AnyReport) -> str:
@@ -27,7 +27,11 @@ def render_all(reports: Sequence[AnyReport]) -> str:
         "body",
         tag("a", "to the breaks", href="#breaks", class_="skip"),
         _header(reports, title),
-        tag("main", _overview(reports), [_report(at, each, len(reports)) for at, each in enumerate(reports)]),
+        tag(
+            "main",
+            _overview(reports),
+            _parts(reports),
+        ),
         tag("div", "", role="status", aria_live="polite", id="said"),
         Markup(f"<script>{_file('page.js')}</script>"),
     )
@@ -59,7 +63,7 @@ def fragment(report: AnyReport) -> str:
         Markup(f"<style>@scope {{{_file('page.css')}}}</style>"),
         tag("p", tag("strong", summary(report)), class_="totals"),
         strips(seen, prefix),
-        [site_article(at, site, seen, report, prefix) for at, site in enumerate(seen.sites)],
+        [site_article(at, site, seen, report, prefix) for at, site in enumerate(sites_of(report))],
         change_section(report, prefix, buttons=False),
         recompiles(seen, prefix),
         also_seen(seen),
@@ -93,7 +97,14 @@ def _overview(reports: Sequence[AnyReport]) -> Markup | None:
     return tag("section", tag("h2", "All"), tag("table", tag("thead", head), tag("tbody", rows)))
 
 
-def _report(at: int, report: AnyReport, count: int) -> Markup:
+def _parts(reports: Sequence[AnyReport]) -> Iterator[Markup]:
+    """Each report; above the first breaks of the page stands the form that filters all of them."""
+    first = next((at for at, report in enumerate(reports) if sites_of(report)), 0)
+    for at, report in enumerate(reports):
+        yield _report(at, report, len(reports), _filters(reports) if at == first else None, at == first)
+
+
+def _report(at: int, report: AnyReport, count: int, filters: Markup | None, first: bool) -> Markup:
     prefix = "" if count == 1 else f"r{at + 1}-"
     seen = observed_of(report)
     return tag(
@@ -101,7 +112,7 @@ def _report(at: int, report: AnyReport, count: int) -> Markup:
         tag("h2", report.target) if count > 1 else None,
         _summary(report),
         strips(seen, prefix),
-        _sites(report, seen, prefix, first=at == 0),
+        _sites(report, seen, prefix, filters, "breaks" if first else None),
         change_section(report, prefix),
         recompiles(seen, prefix),
         also_seen(seen),
@@ -146,24 +157,30 @@ def _live(seen: Observed) -> int:
     return sum(not site.intended for site in seen.sites)
 
 
-def _sites(report: AnyReport, seen: Observed, prefix: str, *, first: bool) -> Markup:
-    articles = [site_article(at, site, seen, report, prefix) for at, site in enumerate(seen.sites)]
+def _sites(
+    report: AnyReport, seen: Observed, prefix: str, filters: Markup | None, anchor: str | None
+) -> Markup:
+    articles = [site_article(at, site, seen, report, prefix) for at, site in enumerate(sites_of(report))]
     nothing = (
         "Nothing was compiled, so nothing is proven." if nothing_compiled(report) else "The graph is whole."
     )
     return tag(
         "section",
-        tag("h2", "Breaks, worst first", id="breaks" if first else None),
-        _filters(report, seen) if articles and first else None,
+        tag("h2", "Breaks, worst first", id=anchor),
+        filters,
         articles or tag("p", nothing),
         tag("p", "No break fits the filter.", class_="nofit", hidden=True) if articles else None,
         aria_label="breaks",
     )
 
 
-def _filters(report: AnyReport, seen: Observed) -> Markup:
-    kinds = Counter(site.kind for site in seen.sites)
-    states = Counter(status(site, repair_of(site, report)) for site in seen.sites)
+def _filters(reports: Sequence[AnyReport]) -> Markup | None:
+    """One form for all breaks of the page."""
+    pairs = [(site, report) for report in reports for site in sites_of(report)]
+    if not pairs:
+        return None
+    kinds = Counter(site.kind for site, _ in pairs)
+    states = Counter(status(site, repair_of(site, report)) for site, report in pairs)
     return tag(
         "form",
         tag("label", "search ", tag("input", type="search", id="search", placeholder="press /")),

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from onegraph.gate.keys import LIMIT, fingerprint, limit_key
-from onegraph.report.rows import AnyReport, CheckReport, FixReport, Observed, RepairRow, SiteRow
+from onegraph.report.rows import AnyReport, CheckReport, FixReport, Observed, RepairRow, SiteRow, sites_of
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 _OURS = "user"
@@ -48,7 +48,7 @@ def problems(report: AnyReport) -> list[Problem]:
     seen: Observed = report.before if isinstance(report, FixReport) else report
     repairs = report.repairs if isinstance(report, FixReport) else ()
     level = ERROR if isinstance(report, CheckReport) else WARNING
-    found = [_problem(site, level, _repair(site, repairs), report.target) for site in seen.sites]
+    found = [_problem(site, level, _repair(site, repairs), report.target) for site in sites_of(report)]
     return found + [_limit(place, level, _accepted(place, report)) for place in seen.limits_reached]
 
 

@@ -142,6 +142,7 @@ class RepairRow(msgspec.Struct, frozen=True):
     function: str = ""
     source: str = ""
     fingerprint: str = ""
+    site: SiteRow | None = None  # where it is not one of those seen before mending
 
 
 class ChangeRow(msgspec.Struct, frozen=True):
@@ -197,6 +198,13 @@ class FixReport(msgspec.Struct, frozen=True, tag="fix", tag_field="command", kw_
     arguments: list[str] = []
 
 
+def sites_of(report: RunReport | FixReport) -> list[SiteRow]:
+    """Every site of a report, worst first; of a fix those too that showed only while it was mended."""
+    if isinstance(report, FixReport):
+        return [*report.before.sites, *(each.site for each in report.repairs if each.site is not None)]
+    return report.sites
+
+
 AnyReport = RunReport | CheckReport | FixReport
 
 
@@ -234,7 +242,7 @@ def fix_report(result: FixResult, target: str, diff: str) -> FixReport:
         before=observed(result.before),
         after=observed(result.after),
         repairs=[
-            repair_row(repair, fingerprint(key))
+            repair_row(repair, key, known=repair.site in result.before.sites)
             for repair, key in zip(result.repairs, repair_keys(result), strict=True)
         ],
         verified=verified(result),
@@ -321,7 +329,7 @@ def excerpt(site: Site) -> ExcerptRow:
     return ExcerptRow(first, lines[first - 1 : last])
 
 
-def repair_row(repair: Repair, print_: str) -> RepairRow:
+def repair_row(repair: Repair, key: Key, *, known: bool = True) -> RepairRow:
     span = repair.site.span
     return RepairRow(
         kind=repair.kind,
@@ -337,7 +345,8 @@ def repair_row(repair: Repair, print_: str) -> RepairRow:
         evidence=evidence_row(repair.evidence),
         function=repair.site.function,
         source=repair.site.source,
-        fingerprint=print_,
+        fingerprint=fingerprint(key),
+        site=None if known else site_row(repair.site, key),
     )
 
 

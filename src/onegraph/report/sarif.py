@@ -109,7 +109,7 @@ def _artifact(problem: Problem) -> dict[str, Any]:
 def _effects(problem: Problem, report: AnyReport) -> list[dict[str, Any]]:
     """The recompiles that the break causes."""
     seen = observed_of(report)
-    if problem.site is None:
+    if problem.site is None or problem.site not in seen.sites:
         return []
     at = seen.sites.index(problem.site)
     caused = [each for each in seen.recompiles if each.site == at]

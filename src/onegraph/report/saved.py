@@ -140,7 +140,7 @@ def _repair(row: RepairRow, sites: Sequence[SiteRow]) -> Repair:
         (_site(each) for each in sites if (each.kind, each.file, each.line, each.column) == same), None
     )
     return Repair(
-        site=known or _unseen(row),
+        site=_site(row.site) if row.site is not None else known or _unseen(row),
         status=Status(row.status),
         kind=row.kind,
         level=None if row.level is None else Level(row.level),
@@ -153,7 +153,7 @@ def _repair(row: RepairRow, sites: Sequence[SiteRow]) -> Repair:
 
 
 def _unseen(row: RepairRow) -> Site:
-    """A site that showed only while mending."""
+    """A report of an older onegraph doesn't hold the sites that showed only while mending."""
     span = Span(row.file, row.line, row.column - 1, row.line, row.column - 1)
     return Site(
         kind=row.kind,

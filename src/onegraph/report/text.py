@@ -238,7 +238,7 @@ def _recompiles(findings: Findings) -> RenderableType:
         parts.append(Text(f"recompiled  {function}", style="yellow"))
         lines = [why + (f" · {times}×" if times > 1 else "") for why, times in reasons.items()]
         more = len(lines) - _REASONS_SHOWN
-        rest = [f"and {more} more; all are in --output-format json"] if more > 0 else []
+        rest = [f"and {more} more; all are in --format json"] if more > 0 else []
         parts += [Padding(Text(line), (0, 0, 0, 2)) for line in lines[:_REASONS_SHOWN] + rest]
     return Group(*parts)
 
