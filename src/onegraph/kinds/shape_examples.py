@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from onegraph.kinds.base import Example, Untouched
-from onegraph.lowering.written import HELPER_TEXT
+from onegraph.lowering.op_text import HELPER_TEXT
 from onegraph.model import Level
 
-_HELPER = HELPER_TEXT.format(helper="_writing_op", torch="torch")
+_HELPER = HELPER_TEXT.format(helper="_code_op", torch="torch")
 
 EXAMPLES = (
     Example(
@@ -43,7 +43,7 @@ import torch
 STOPS = (3, 7)
 
 
-@_writing_op("mask")
+@_code_op("mask")
 def _write_mask(stops: torch.Tensor, mask: torch.Tensor) -> None:
     places = torch.nonzero(stops)
     last = 0

@@ -7,7 +7,7 @@ or from Python's own containers: code of the user that could do something else i
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from onegraph.lowering.effect_scope import loads, stores
 from onegraph.lowering.refused import Refused
@@ -104,13 +104,18 @@ _STATEMENTS = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.While |
 _STAYS = "Keep it outside of the compiled region."
 
 
-def check(tree: ast.Module, statements: Iterable[ast.stmt], local: frozenset[str]) -> None:
-    """Raises Refused where the statements do more than compute and write. ``local``: names of the function."""
+def check(
+    tree: ast.Module, statements: Sequence[ast.stmt], local: frozenset[str], *, may_return: bool = False
+) -> None:
+    """Raises Refused where the statements do more than compute and write. ``local``: names of the function.
+    ``may_return``: the last one may be a ``return``."""
     modules = imported(tree)
     shadowed = {name for s in text_.toplevel(tree) for name in text_.bound_names(s)} | local
     for statement in statements:
+        returns = may_return and statement is statements[-1] and isinstance(statement, ast.Return)
         for node in ast.walk(statement):
-            _check_node(node, modules, shadowed, local)
+            if not (returns and node is statement and statement.value is not None):
+                _check_node(node, modules, shadowed, local)
         _check_jumps(statement, inside_loop=False)
 
 

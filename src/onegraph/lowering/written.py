@@ -1,8 +1,9 @@
-"""Code that only writes into tensors, and that no graph can hold, becomes an op that says what it writes.
+"""Code that no graph can hold becomes an op, where it only computes tensors and writes into tensors.
 
-Nothing is assumed about sizes: the op returns new values of the tensors that the code writes, and a tensor that
-is written in place keeps its size. Its backward pass runs the code once more and lets autograd differentiate it: the
-code draws no random numbers, so that gives the same. Called outside the compiler the code runs as before.
+The op returns new values of the tensors that the code writes, which keep their size, and the tensors that it makes,
+whose size must follow from what goes in (it is checked each time). Its backward pass runs the code once more and
+lets autograd differentiate it: the code draws no random numbers, so that gives the same. Called outside the compiler
+the code runs as before.
 """
 
 from __future__ import annotations
@@ -11,86 +12,31 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from onegraph.lowering import effect_params, effect_text, pure_code
-from onegraph.lowering.effect_names import of_value
+from onegraph.lowering import effect_text, op_given, op_text, pure_code
 from onegraph.lowering.effect_scope import Scope, loads, scope_of, stores
+from onegraph.lowering.host_shapes import fake_of
+from onegraph.lowering.op_given import Given
 from onegraph.lowering.refused import Refused
-from onegraph.lowering.source import Source
 from onegraph.lowering.toplevel import helper_in, with_definition
 from onegraph.model import Candidate, Declined, Level
 from onegraph.rewrite import text as text_
-from onegraph.rewrite.request import Fact, Request
+from onegraph.rewrite.request import Request
 
-HELPER = "_writing_op"
-HELPER_TEXT = '''\
-def {helper}(*written):
-    """Code that writes into the tensors named: a plain call in eager mode, one op inside a compiled graph."""
-    import inspect
-    import re
-
-    def decorate(function):
-        places = [list(inspect.signature(function).parameters).index(name) for name in written]
-        schema = {torch}.library.infer_schema(function, mutates_args=()).replace("-> ()", "-> Tensor[]")
-        namespace, name = "host_" + re.sub(r"\\W", "_", __name__, flags=re.ASCII), function.__name__
-        while hasattr(getattr({torch}.ops, namespace), name):  # the module was loaded before
-            name += "_"
-
-        def written_copies(*args):
-            args = [arg.clone() if n in places else arg for n, arg in enumerate(args)]
-            function(*args)
-            return [args[n] for n in places]
-
-        def gradients(grads, needed, *args):  # by running the code once more: it draws no random numbers
-            def again(*inputs):
-                given = dict(zip(needed, inputs))
-                return written_copies(*[given.get(n, arg) for n, arg in enumerate(args)])
-
-            _, pull_back = {torch}.func.vjp(again, *[args[n] for n in needed])
-            return [grad.clone() for grad in pull_back(grads)]
-
-        def op(title, run, schema):
-            tags = ({torch}.Tag.cudagraph_unsafe,)
-            full = f"{{namespace}}::{{title}}"
-            return {torch}.library.custom_op(full, run, mutates_args=(), schema=schema, tags=tags)
-
-        forward_op = op(name, written_copies, schema)
-        backward_op = op(f"{{name}}_backward", gradients, "(Tensor[] grads, int[] needed, " + schema[1:])
-        forward_op.register_fake(lambda *args: [{torch}.empty_like(args[n]) for n in places])
-        backward_op.register_fake(lambda grads, needed, *args: [{torch}.empty_like(args[n]) for n in needed])
-
-        def remember(ctx, inputs, output):
-            ctx.save_for_backward(*[a if isinstance(a, {torch}.Tensor) else None for a in inputs])
-            ctx.plain = [None if isinstance(a, {torch}.Tensor) else a for a in inputs]
-
-        def backward(ctx, grads):
-            args = [p if t is None else t for t, p in zip(ctx.saved_tensors, ctx.plain)]
-            needed = [n for n, needs in enumerate(ctx.needs_input_grad[: len(args)]) if needs]
-            found = dict(zip(needed, backward_op(grads, needed, *args)))
-            return tuple(found.get(n) for n in range(len(args)))
-
-        forward_op.register_autograd(backward, setup_context=remember)
-
-        def call(*args):
-            device = args[places[0]].device.type
-            if not {torch}.compiler.is_compiling() or {torch}.is_autocast_enabled(device):  # an op is not cast
-                return function(*args)
-            before = [arg.clone() if n in places else arg for n, arg in enumerate(args)]  # for the backward pass
-            for n, value in zip(places, forward_op(*before)):
-                args[n].copy_(value)
-
-        return call
-
-    return decorate
-'''
 _NOTE = (
     "in the compiled program this code runs as one op, in Python: it waits for the device as before, and a CUDA graph "
     "ends before it",
 )
+_SIZE_NOTE = "a result of another size than {} is an error in the compiled program"
+CAPTURE = (
+    "Compile with fullgraph=True, or set capture_scalar_outputs and capture_dynamic_output_shape_ops of "
+    "torch._dynamo.config: then torch captures sizes that depend on values."
+)
+LONGEST = 12  # statements in a run
 _GRAD_NOTE = "an input of that op that gets no gradient in eager mode gets zeros"
 
 
 def written_in_op(request: Request, kind: str) -> Iterator[Candidate | Declined]:
-    """The smallest run of statements around the site that hands on nothing but what it writes, as an op."""
+    """The smallest run of statements around the site that hands on tensors of known size alone, as an op."""
     tree = text_.parse(request.text)
     statement = text_.statement_at(tree, request.site.span)
     scope = scope_of(tree, statement) if statement is not None else None
@@ -98,15 +44,16 @@ def written_in_op(request: Request, kind: str) -> Iterator[Candidate | Declined]
         yield Declined(kind, "The statement stands at module level.", "Move it into a function.")
         return
     refused: Refused | None = None
-    for block, at, around in _blocks(scope, statement):
-        try:
-            run = _run(tree, scope, block, at, around)
-            candidate = _candidate(request, tree, scope, run, kind)
-        except Refused as error:
-            refused = error
-            continue
-        yield candidate
-        return
+    for block, at in _blocks(scope, statement):
+        for end in range(at + 1, min(len(block), at + LONGEST) + 1):
+            try:
+                run = _run(tree, scope, block[:at], block[at:end])
+                candidate = _candidate(request, tree, scope, run, kind)
+            except Refused as error:
+                refused = refused or error
+                continue
+            yield candidate
+            return
     assert refused is not None
     yield Declined(kind, refused.reason, refused.next_step)
 
@@ -118,49 +65,29 @@ class _Run:
     statements: tuple[ast.stmt, ...]
     reads: frozenset[str]  # names of the function that they read from outside
     kept: frozenset[str]  # names that they change with ``+=`` and that are read behind: fine for tensors only
+    results: tuple[str, ...]  # names that they bind and that are read behind
+    returned: bool  # the last one returns
 
 
-def _blocks(scope: Scope, statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], int, ast.AST]]:
-    """The blocks that hold the statement, innermost first, with its place there and the node around."""
+def _blocks(scope: Scope, statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], int]]:
+    """The blocks that hold the statement, innermost first, with its place there."""
     inner: ast.AST = statement
     for parent in reversed(scope.parents):
         for name in ("body", "orelse"):
             block = getattr(parent, name, None)
             if isinstance(block, list) and inner in block:
-                yield block, block.index(inner), parent
+                yield block, block.index(inner)
         inner = parent
         if parent is scope.function:
             return
 
 
-def _run(tree: ast.Module, scope: Scope, block: list[ast.stmt], at: int, around: ast.AST) -> _Run:
-    """The shortest run from a statement on that fits. Raises Refused with what is wrong with the first."""
-    first: Refused | None = None
-    for end in range(at + 1, len(block) + 1):
-        try:
-            return _checked(tree, scope, block[:at], block[at:end])
-        except Refused as error:
-            first = first or error
-            if not isinstance(
-                block[end - 1], ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.While | ast.If
-            ):
-                break
-    assert first is not None
-    raise first
-
-
-def _checked(
-    tree: ast.Module, scope: Scope, before: Sequence[ast.stmt], statements: Sequence[ast.stmt]
-) -> _Run:
+def _run(tree: ast.Module, scope: Scope, before: Sequence[ast.stmt], statements: Sequence[ast.stmt]) -> _Run:
     function = scope.function
     assert function is not None
     moved = _without_outside(tree, function, statements, scope.names)
-    pure_code.check(tree, moved, scope.names)
+    pure_code.check(tree, moved, scope.names, may_return=True)
     moved = _with_sources(tree, scope, before, moved)
-    if not any(True for _ in pure_code.written_roots(moved)):
-        raise Refused(
-            f"Line {moved[0].lineno} writes into no tensor.", "Keep it outside of the compiled region."
-        )
     reads, _ = pure_code.exposed(moved)
     left = _read_behind(function, moved, reads)
     added = {
@@ -170,21 +97,14 @@ def _checked(
         if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
     }
     bound = {name for s in moved for n in _plain_bindings(s) for name in n}
-    wrong = sorted(left - added | left & bound)
-    if wrong:
-        raise Refused(
-            f"`{wrong[0]}` is made in lines {moved[0].lineno} to {text_.position(moved[-1])[2]}, which a graph can't "
-            "hold, and used behind them.",
-            "Write it into a tensor that is made before.",
-        )
-    return _Run(tuple(moved), frozenset(reads & scope.names), frozenset(left))
-
-
-def _nothing_written(statement: ast.stmt) -> Refused:
-    return Refused(
-        f"Line {statement.lineno} writes into no tensor.",
-        "Compile with fullgraph=True, or set capture_scalar_outputs and capture_dynamic_output_shape_ops of "
-        "torch._dynamo.config: then torch captures sizes that depend on values.",
+    results = tuple(sorted(left - added | left & bound))
+    returned = isinstance(moved[-1], ast.Return)
+    if returned and results:
+        raise Refused(f"`{results[0]}` is used in an inner function.", "Pass it as an argument.")
+    if not (results or returned or any(True for _ in pure_code.written_roots(moved))):
+        raise Refused(f"Line {moved[0].lineno} hands on nothing.", "Keep it outside of the compiled region.")
+    return _Run(
+        tuple(moved), frozenset(reads & scope.names), frozenset(left - set(results)), results, returned
     )
 
 
@@ -300,97 +220,14 @@ def _in_inner(function: ast.AST, node: ast.AST) -> bool:
     return any(isinstance(parent, closed) for parent in _around(function, node)[1:])
 
 
-# --- what it is given -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """One parameter of the op, and the places in the run where it takes the place of an expression."""
-
-    name: str
-    annotation: str
-    argument: str
-    facts: tuple[Fact, ...]
-    nodes: tuple[ast.expr, ...]
-    root: str
-
-
-def _given(request: Request, scope: Scope, run: _Run) -> list[_Given]:
-    names = request.facts.names(run.statements[0], sorted(run.reads))
-    chains: dict[str, list[ast.expr]] = {}
-    found: list[_Given] = []
-    taken = {n for s in run.statements for n in text_.names(s)}
-    for node in (n for s in run.statements for n in _roots_read(s, run.reads)):
-        root = pure_code.root_of(node)
-        assert isinstance(root, ast.Name)
-        if effect_params.annotation(names.get(root.id, ())) is None:
-            chains.setdefault(ast.unparse(node), []).append(node)
-        elif all(each.name != root.id for each in found):
-            facts = tuple(names[root.id])
-            found.append(_Given(root.id, _annotation(root, facts), root.id, facts, (), root.id))
-    done: set[str] = set()
-    for code, nodes in sorted(chains.items(), key=lambda item: (len(item[0]), item[0])):
-        if any(code.startswith(other + ".") for other in done):
-            continue
-        (facts,) = request.facts.values(nodes[0])
-        if effect_params.annotation(facts) is None:
-            if any(other.startswith(code + ".") for other in chains):
-                continue
-            raise _not_passable(nodes[0], facts)
-        done.add(code)
-        root = pure_code.root_of(nodes[0])
-        assert isinstance(root, ast.Name)
-        if isinstance(nodes[0], ast.Name):  # bound between the statements that move
-            found.append(_Given(code, _annotation(nodes[0], facts), code, facts, (), code))
-            continue
-        name = text_.unused_name(ast.Module([], []), of_value(nodes[0], scope.names), taken)
-        taken.add(name)
-        found.append(_Given(name, _annotation(nodes[0], facts), code, facts, tuple(nodes), root.id))
-    return found
-
-
-def _roots_read(statement: ast.stmt, reads: frozenset[str]) -> Iterator[ast.expr]:
-    """Every ``name`` and ``name.a.b`` that starts from a name that is read from outside, each prefix of it too."""
-    hidden_free = {id(n) for n in loads(statement)}
-    for node in ast.walk(statement):
-        chain: ast.expr | None = node if isinstance(node, ast.Name | ast.Attribute) else None
-        inner = chain
-        while isinstance(inner, ast.Attribute):
-            inner = inner.value
-        if chain is None or not isinstance(inner, ast.Name) or inner.id not in reads:
-            continue
-        if id(inner) in hidden_free or isinstance(inner.ctx, ast.Store):
-            yield chain
-
-
-def _not_passable(node: ast.expr, facts: Sequence[Fact]) -> Refused:
-    code = ast.unparse(node)
-    if not facts:
-        return Refused(
-            f"No recorded input reaches `{code}` in line {node.lineno}.", "Give inputs that run this line."
-        )
-    types = " or a ".join(sorted({fact.type.removeprefix("builtins.") for fact in facts}))
-    return Refused(
-        f"`{code}` is a {types}, which an op can't take as a parameter.",
-        "Put what is needed of it (a tensor, a number) into a variable first.",
-    )
-
-
-def _annotation(node: ast.expr, facts: Sequence[Fact]) -> str:
-    kind = effect_params.annotation(facts)
-    assert kind is not None
-    plain, bar, optional = kind.partition(" |")
-    return ("torch.types.Number" if plain in effect_params.SCALARS else plain) + bar + optional
-
-
 # --- what it writes ---------------------------------------------------------------------------------------
 
 
-def _written(run: _Run, given: Sequence[_Given]) -> list[_Given]:
+def _written(run: _Run, given: Sequence[Given]) -> list[Given]:
     """The tensors that the run may write into. Raises Refused where that can't be said."""
     tensors = [each for each in given if any(fact.is_tensor for fact in each.facts)]
     made = _made_from(run)
-    written: list[_Given] = []
+    written: list[Given] = []
     for place in pure_code.written_roots(run.statements):
         root = pure_code.root_of(place)
         if not isinstance(root, ast.Name):
@@ -422,12 +259,7 @@ def _made_from(run: _Run) -> dict[str, set[str]]:
     return found
 
 
-def _check_tensors(run: _Run, given: Sequence[_Given], written: Sequence[_Given]) -> None:
-    if not written:
-        raise Refused(
-            f"Line {run.statements[0].lineno} writes into no tensor.",
-            "Keep it outside of the compiled region.",
-        )
+def _check_tensors(run: _Run, given: Sequence[Given], written: Sequence[Given]) -> None:
     for name in run.kept:
         if not any(each.name == name and all(f.is_tensor for f in each.facts) for each in given):
             raise Refused(
@@ -452,57 +284,91 @@ def _candidate(request: Request, tree: ast.Module, scope: Scope, run: _Run, kind
     assert function is not None
     if not all(effect_text.owns_lines(text, s) and not effect_text.is_elif(text, s) for s in run.statements):
         raise Refused("The code shares its lines with other statements.", "Put it on lines of its own.")
-    given = _given(request, scope, run)
+    given = op_given.given(request, scope, run.statements, run.reads)
     written = _written(run, given)
     _check_tensors(run, given, written)
     torch = text_.ensure_torch_import(text)[1]
-    name = text_.unused_name(tree, f"_write_{written[0].name.strip('_')}")
-    helper = helper_in(text, HELPER, HELPER_TEXT, torch)
-    block = _definition(text, name, helper.name, torch, run, given, written)
+    results = _results(request, scope, run, given, torch)
+    first_name = written[0].name if written else (run.results or (function.name,))[0]
+    base = f"_write_{first_name.strip('_')}" if written else f"_{first_name.strip('_')}_op"
+    name = text_.unused_name(tree, base)
+    helper = helper_in(text, op_text.HELPER, op_text.HELPER_TEXT, torch)
+    names = [each.name for each in written]
+    block = op_text.definition(text, name, helper.name, torch, run.statements, given, names, results)
     call = f"{name}({', '.join(each.argument for each in given)})"
-    done = with_definition(_with_call(text, run, call), run.statements[0].lineno, helper, block)
+    if run.returned:
+        call = f"return {call}"
+    elif results.names:
+        call = f"{', '.join(results.names)} = {call}"
+    moved = op_text.with_call(text, run.statements, call)
+    done = with_definition(moved, run.statements[0].lineno, helper, block)
     done, _ = text_.ensure_torch_import(done)
     qualified = next(q for q, node in text_.functions(tree) if node is function)
     first, last = run.statements[0].lineno, text_.position(run.statements[-1])[2]
     others = [fact for each in given if each not in written for fact in each.facts]
     floating = any((fact.dtype or "").startswith(("torch.float", "torch.bfloat")) for fact in others)
+    sized = (_SIZE_NOTE.format(", ".join(results.fakes)),) if results.fakes else ()
     lines = f"line {first}" if first == last else f"lines {first} to {last}"
     return Candidate(
         kind=kind,
-        level=Level.RELAXED if floating else Level.EXACT,
-        title=f"{lines}: one op that writes into {' and '.join(f'`{each.argument}`' for each in written)}",
+        level=Level.RELAXED if floating or sized else Level.EXACT,
+        title=f"{lines}: one op that {_does(written, run)}",
         text=done,
         functions=(qualified,),
-        notes=(*_NOTE, _GRAD_NOTE) if floating else _NOTE,
+        notes=(*_NOTE, *((_GRAD_NOTE,) if floating else ()), *sized),
     )
 
 
-def _definition(
-    text: str,
-    name: str,
-    helper: str,
-    torch: str,
-    run: _Run,
-    given: Sequence[_Given],
-    written: Sequence[_Given],
-) -> str:
-    unit = text_.indent_unit(text)
-    parameters = [f"{each.name}: {each.annotation.replace('torch.', torch + '.')}" for each in given]
-    head = f"def {name}({', '.join(parameters)}) -> None:"
-    if len(head) > text_.WIDTH:
-        head = f"def {name}(\n" + "".join(f"{unit}{p},\n" for p in parameters) + ") -> None:"
-    names = ", ".join(f'"{each.name}"' for each in written)
-    source = Source(text)
-    replaced: dict[ast.AST, str] = {node: each.name for each in given for node in each.nodes}
-    blocks = "".join(source.block([s], replaced) for s in run.statements)
-    return f"@{helper}({names})\n{head}\n{text_.reindent(blocks, unit)}"
+def _does(written: Sequence[Given], run: _Run) -> str:
+    """What the op does, in words."""
+    words = []
+    if written:
+        words.append(f"writes into {' and '.join(f'`{each.argument}`' for each in written)}")
+    if run.results:
+        words.append(f"gives {' and '.join(f'`{name}`' for name in run.results)}")
+    return " and ".join(words) or "gives the result"
 
 
-def _with_call(text: str, run: _Run, call: str) -> str:
-    """The text with the call in place of the last statement, and without the others."""
-    for statement in reversed(run.statements):
-        first, last = text_.first_line(statement), text_.position(statement)[2]
-        indent = text_.indent_of(text, first)
-        block = text_.wrap_call(indent + call) + "\n" if statement is run.statements[-1] else ""
-        text = text_.replace_lines(text, first, last, block)
-    return text
+# --- what it gives ----------------------------------------------------------------------------------------
+
+
+def _results(
+    request: Request, scope: Scope, run: _Run, given: Sequence[Given], torch: str
+) -> op_text.Results:
+    """What the run hands on: tensors whose size follows from what went in. Raises Refused."""
+    last = run.statements[-1]
+    if isinstance(last, ast.Return):
+        assert last.value is not None
+        values = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
+        found = list(zip(map(ast.unparse, values), request.facts.values(*values), strict=True))
+    else:
+        after = request.facts.names(last, run.results, after=True)
+        found = [(name, tuple(after.get(name, ()))) for name in run.results]
+    fakes = []
+    firsts = {each.name: each.facts[0] for each in given}
+    for name, facts in found:
+        if not facts:
+            raise Refused(f"No recorded input reaches line {last.lineno}.", "Give inputs that run this line.")
+        if not all(fact.is_tensor for fact in facts):
+            kinds = " or a ".join(sorted({fact.type.removeprefix("builtins.") for fact in facts}))
+            raise Refused(f"`{name}` is a {kinds}, which no graph can hold.", "Keep it a tensor.")
+        told = {fake_of(fact, firsts, ast.Module([*run.statements], []), torch) for fact in facts}
+        if len(told) > 1:
+            raise Refused(f"The size of `{name}` depends on values.", CAPTURE)
+        fakes.append(told.pop())
+    _check_not_written_elsewhere(scope, run, given)
+    return op_text.Results(() if run.returned else run.results, tuple(fakes), run.returned)
+
+
+def _check_not_written_elsewhere(scope: Scope, run: _Run, given: Sequence[Given]) -> None:
+    """What an op gives is new: nothing may be written through it, or show through it."""
+    assert scope.function is not None
+    inside = {id(node) for s in run.statements for node in ast.walk(s)}
+    names = {*run.results, *(each.root for each in given)} if run.results or run.returned else set()
+    for place in pure_code.written_roots(scope.function.body):
+        root = pure_code.root_of(place)
+        if id(place) not in inside and isinstance(root, ast.Name) and root.id in names:
+            raise Refused(
+                f"`{root.id}` is written in place in line {place.lineno}, outside of code that a graph can't hold.",
+                f"Copy it there: `{root.id} = {root.id}.clone()`.",
+            )

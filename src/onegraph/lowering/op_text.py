@@ -1,0 +1,138 @@
+"""The text of an op made of statements: its helper, its definition, its call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onegraph.lowering.op_given import Given
+from onegraph.lowering.source import Source
+from onegraph.rewrite import text as text_
+
+HELPER = "_code_op"
+HELPER_TEXT = '''\
+def {helper}(*written, gives=None):
+    """A plain call in eager mode, one op inside a compiled graph. ``written``: the tensors that the code writes into;
+    ``gives``: empty tensors like those that it returns."""
+    import inspect
+    import re
+
+    def decorate(function):
+        places = [list(inspect.signature(function).parameters).index(name) for name in written]
+        schema = {torch}.library.infer_schema(function, mutates_args=()).partition(" -> ")[0] + " -> Tensor[]"
+        namespace, name = "host_" + re.sub(r"\\W", "_", __name__, flags=re.ASCII), function.__name__
+        while hasattr(getattr({torch}.ops, namespace), name):  # the module was loaded before
+            name += "_"
+
+        def told(*args):
+            return [{torch}.empty_like(args[n]) for n in places] + (list(gives(*args)) if gives else [])
+
+        def run(*args):
+            args = [arg.clone() if n in places else arg for n, arg in enumerate(args)]
+            made = function(*args) if gives else function(*args) or ()
+            made = made if isinstance(made, tuple) else (made,)
+            results = [args[n] for n in places] + [value.clone() for value in made]
+            for result, wanted in zip(results, told(*args)):
+                if (result.shape, result.dtype) != (wanted.shape, wanted.dtype):
+                    given, known = tuple(result.shape), tuple(wanted.shape)
+                    raise RuntimeError(f"{{name}} gave {{result.dtype}} {{given}}, not {{wanted.dtype}} {{known}}")
+            return [result.contiguous() if n >= len(places) else result for n, result in enumerate(results)]
+
+        def gradients(grads, needed, *args):  # by running the code once more: it draws no random numbers
+            def again(*inputs):
+                given = dict(zip(needed, inputs))
+                return run(*[given.get(n, arg) for n, arg in enumerate(args)])
+
+            _, pull_back = {torch}.func.vjp(again, *[args[n] for n in needed])
+            return [grad.clone() for grad in pull_back(grads)]
+
+        def op(title, run, schema):
+            tags = ({torch}.Tag.cudagraph_unsafe,)
+            full = f"{{namespace}}::{{title}}"
+            return {torch}.library.custom_op(full, run, mutates_args=(), schema=schema, tags=tags)
+
+        forward_op = op(name, run, schema)
+        backward_op = op(f"{{name}}_backward", gradients, "(Tensor[] grads, int[] needed, " + schema[1:])
+        forward_op.register_fake(told)
+        backward_op.register_fake(lambda grads, needed, *args: [{torch}.empty_like(args[n]) for n in needed])
+
+        def remember(ctx, inputs, output):
+            ctx.save_for_backward(*[a if isinstance(a, {torch}.Tensor) else None for a in inputs])
+            ctx.plain = [None if isinstance(a, {torch}.Tensor) else a for a in inputs]
+
+        def backward(ctx, grads):
+            args = [p if t is None else t for t, p in zip(ctx.saved_tensors, ctx.plain)]
+            needed = [n for n, needs in enumerate(ctx.needs_input_grad[: len(args)]) if needs]
+            found = dict(zip(needed, backward_op(grads, needed, *args)))
+            return tuple(found.get(n) for n in range(len(args)))
+
+        forward_op.register_autograd(backward, setup_context=remember)
+
+        def call(*args):
+            devices = [arg.device.type for arg in args if isinstance(arg, {torch}.Tensor)]
+            cast = any({torch}.is_autocast_enabled(device) for device in devices)  # what runs in an op is not
+            if cast or not {torch}.compiler.is_compiling():
+                return function(*args)
+            before = [arg.clone() if n in places else arg for n, arg in enumerate(args)]  # for the backward pass
+            values = forward_op(*before)
+            for n, value in zip(places, values):
+                args[n].copy_(value)
+            made = values[len(places) :]
+            return made[0] if len(made) == 1 else tuple(made)
+
+        return call
+
+    return decorate
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What an op returns: names bound in it (none where its last statement returns), and an empty tensor like each."""
+
+    names: tuple[str, ...] = ()
+    fakes: tuple[str, ...] = ()
+    returned: bool = False
+
+
+def definition(
+    text: str,
+    name: str,
+    helper: str,
+    torch: str,
+    statements: Sequence[ast.stmt],
+    given: Sequence[Given],
+    written: Sequence[str],
+    results: Results,
+) -> str:
+    """The op: decorator, signature, the statements, and what they hand on."""
+    unit = text_.indent_unit(text)
+    parameters = [f"{each.name}: {each.annotation.replace('torch.', torch + '.')}" for each in given]
+    gives = "tuple[" + ", ".join([f"{torch}.Tensor"] * len(results.fakes)) + "]"
+    gives = "None" if not results.fakes else f"{torch}.Tensor" if len(results.fakes) == 1 else gives
+    head = f"def {name}({', '.join(parameters)}) -> {gives}:"
+    if len(head) > text_.WIDTH:
+        head = f"def {name}(\n" + "".join(f"{unit}{p},\n" for p in parameters) + f") -> {gives}:"
+    told = [f'"{each}"' for each in written]
+    if results.fakes:
+        fakes = (
+            f"({', '.join(results.fakes)},)" if len(results.fakes) == 1 else f"({', '.join(results.fakes)})"
+        )
+        told.append(f"gives=lambda {', '.join(each.name for each in given)}: {fakes}")
+    decorator = text_.wrap_call(f"{helper}({', '.join(told)})").replace(helper, f"@{helper}", 1)
+    source = Source(text)
+    replaced: dict[ast.AST, str] = {node: each.name for each in given for node in each.nodes}
+    blocks = "".join(source.block([s], replaced) for s in statements)
+    handed = f"return {', '.join(results.names)}\n" if results.names else ""
+    return f"{decorator}\n{head}\n{text_.reindent(blocks + handed, unit)}"
+
+
+def with_call(text: str, statements: Sequence[ast.stmt], call: str) -> str:
+    """The text with the call in place of the last statement, and without the others."""
+    for statement in reversed(statements):
+        first, last = text_.first_line(statement), text_.position(statement)[2]
+        indent = text_.indent_of(text, first)
+        block = text_.wrap_call(indent + call) + "\n" if statement is statements[-1] else ""
+        text = text_.replace_lines(text, first, last, block)
+    return text
