@@ -43,7 +43,16 @@ BUILTINS = frozenset(
         "zip",
     ]
 )
-_MODULES = ("torch.nn.functional", "torch.linalg", "torch.special", "torch.fft", "torch", "math", "itertools")
+_MODULES = (
+    "torch",
+    "torch.fft",
+    "torch.linalg",
+    "torch.nn.functional",
+    "torch.nn.utils.rnn",
+    "torch.special",
+    "math",
+    "itertools",
+)
 _RANDOM = (
     "rand",
     "normal",

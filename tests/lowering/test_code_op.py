@@ -1,0 +1,101 @@
+"""Code that becomes an op: values, gradients, and what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from onegraph import pipeline
+from onegraph.lowering.empty_shortcut import is_size
+from onegraph.model import Call, FixResult, Program
+
+COUNTER = iter(range(1000))
+
+
+def module(folder: Path, text: str) -> ModuleType:
+    name = f"code_op_{next(COUNTER)}"
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[name] = made
+    spec.loader.exec_module(made)
+    return made
+
+
+def mended(folder: Path, text: str) -> FixResult:
+    made = module(folder, text)
+    calls = tuple(Call(arguments) for arguments in made.inputs())
+    return pipeline.fix(Program("program", made.program, calls, {"backend": "aot_eager"}))
+
+
+PENALTY = """\
+import torch
+
+
+def program(logits, seen):
+    logits = logits * 2
+    for token in set(seen.tolist()):
+        if logits[token] > 0:
+            logits[token] = logits[token] / 1.3
+        else:
+            logits[token] = logits[token] * 1.3
+    return logits
+
+
+def inputs():
+    return [(torch.linspace(-2, 2, 7), torch.tensor([1, 1, 5]))]
+"""
+
+
+def test_the_op_has_a_backward_pass(tmp_path: Path) -> None:
+    result = mended(tmp_path, PENALTY)
+    after = module(tmp_path, result.changes[0].mended)
+    seen = torch.tensor([0, 6, 3])
+    plain, compiled = (torch.linspace(-1, 2, 7, requires_grad=True) for _ in range(2))
+    expected = after.program(plain, seen)
+    expected.square().sum().backward()
+    got = torch.compile(after.program, backend="aot_eager", fullgraph=True)(compiled, seen)
+    got.square().sum().backward()
+    assert torch.equal(expected, got)
+    assert plain.grad is not None and compiled.grad is not None
+    assert torch.equal(plain.grad, compiled.grad)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        pytest.param(
+            "    for i in x.nonzero().flatten().tolist():\n        y[i] = torch.rand(())\n    return y",
+            "calls `torch.rand`",
+            id="a random number",
+        ),
+        pytest.param(
+            "    view = y[1:]\n    for i in x.nonzero().flatten().tolist():\n        view[0] = y[i]\n    return y",
+            "share memory",
+            id="two names of one memory",
+        ),
+    ],
+)
+def test_refused(tmp_path: Path, body: str, reason: str) -> None:
+    head = "import torch\n\n\ndef program(x):\n    y = x * 2\n"
+    result = mended(tmp_path, f"{head}{body}\n\n\ndef inputs():\n    return [(torch.ones(3),)]\n")
+    assert not result.changes
+    told = [repair.reason for repair in result.repairs]
+    assert any(reason in each for each in told), told
+
+
+def test_a_size_in_a_test() -> None:
+    import ast
+
+    def test(code: str) -> bool:
+        return is_size(ast.parse(code, mode="eval").body)
+
+    assert all(map(test, ["x.numel() == 0", "len(hits) > n", "not x.shape[0]", "x.size(0)"]))
+    assert not any(map(test, ["x.sum() > 0", "len(x) > y.max()", "x"]))
