@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from onegraph.lowering import effect_text, op_given, op_text, pure_code
 from onegraph.lowering.effect_scope import Scope, loads, scope_of, stores
 from onegraph.lowering.host_shapes import fake_of
+from onegraph.lowering.known_size import Sizes
 from onegraph.lowering.op_given import Given
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.toplevel import helper_in, with_definition
@@ -337,6 +338,7 @@ def _results(
 ) -> op_text.Results:
     """What the run hands on: tensors whose size follows from what went in. Raises Refused."""
     last = run.statements[-1]
+    values: list[ast.expr] = []
     if isinstance(last, ast.Return):
         assert last.value is not None
         values = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
@@ -344,6 +346,12 @@ def _results(
     else:
         after = request.facts.names(last, run.results, after=True)
         found = [(name, tuple(after.get(name, ()))) for name in run.results]
+    sizes = Sizes(run.statements, lambda node: request.facts.values(node)[0])
+    unknown = [name for name in run.results if name in sizes.unknown]
+    if run.returned and not all(map(sizes.known, values)):
+        unknown = [found[0][0]]
+    if unknown:
+        raise Refused(f"The size of `{unknown[0]}` depends on values.", CAPTURE)
     fakes = []
     firsts = {each.name: each.facts[0] for each in given}
     for name, facts in found:
