@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+import torch
+
 from onegraph import mend, observe, verify
+from onegraph.bench import Result, arms, measure
 from onegraph.cudagraphs import Prediction, predict
 from onegraph.mend import findings_of, look
 from onegraph.model import Evidence, Findings, FixResult, Level, Program, Trace
@@ -94,6 +97,15 @@ def cudagraphs(program: Program) -> Prediction:
     version.require()
     with quiet(stderr=True):
         return predict(program)
+
+
+def bench(program: Program, *, rounds: int, grad: bool) -> Result | None:
+    """The program mended and measured beside itself; None where the mended one did not verify."""
+    with torch.set_grad_enabled(grad), quiet(stderr=True):
+        result = fix(program)
+        if result.changes and not result.evidence.verified:
+            return None
+        return measure(program, arms(program, result), rounds=rounds)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import click
 
 import onegraph
 from onegraph.apps import exits
-from onegraph.apps.commands import baseline, check, cudagraphs, fix, report, run, shapes, texts
+from onegraph.apps.commands import baseline, bench, check, cudagraphs, fix, report, run, shapes, texts
 
 EXIT_CODES = """\b
 Exit codes:
@@ -50,6 +50,7 @@ for command in (
     report.compare,
     shapes.shapes,
     cudagraphs.cudagraphs,
+    bench.bench,
     texts.explain,
     texts.env,
     texts.schema,

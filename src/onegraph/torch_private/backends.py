@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch._dynamo
 from torch._inductor import config as inductor_config
+from torch._inductor import utils as inductor_utils
 from torch.fx import GraphModule
 
 Compiled = Callable[..., Any]
@@ -71,3 +72,9 @@ def inductor_missing() -> str:
     if any(shutil.which(name) for name in names) or any(map(shutil.which, ("g++", "clang++", "c++"))):
         return ""
     return "no C++ compiler was found (install g++ or clang++, or set CXX)"
+
+
+def fresh_compiler_cache() -> AbstractContextManager[Any]:
+    """Inductor with an empty cache on disk and in memory: a first call as on a new machine."""
+    made: AbstractContextManager[Any] = inductor_utils.fresh_cache()
+    return made
