@@ -216,4 +216,4 @@ def test_a_break_that_showed_only_while_mending_is_not_left_out(
     reports: dict[str, AnyReport], form: str
 ) -> None:
     text = rendered(reports["late"], form)
-    assert "print(x.shape)" in text or "4:5: log_call" in text or "line=4," in text or '"line": 4' in text
+    assert "print(x.shape)" in text or "4:5: log_call" in text or "model.py:4" in text or '"line": 4' in text
