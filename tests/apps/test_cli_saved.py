@@ -70,7 +70,10 @@ def test_other_formats(onegraph: Command, saved: Path, folder: Path) -> None:
 def test_many_make_one_page(onegraph: Command, saved: Path) -> None:
     files = [str(saved / "run.json"), str(saved / "fix.json")]
     assert "2 reports" in onegraph("report", *files, "--format", "html").stdout
-    assert onegraph("report", *files).exit_code == 2
+    assert onegraph("report", *files, "--format", "sarif").exit_code == 2
+    shown = onegraph("report", *files).stdout
+    assert "2 reports" in shown
+    assert "in all: 1 break\n  prog.py:3:5  print_call  print(x.shape)" in shown
 
 
 def test_compare(onegraph: Command, saved: Path) -> None:

@@ -50,8 +50,11 @@ class Group(click.Group):
     """A command group that turns our exceptions into messages and exit codes."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        from onegraph.apps.ranks import leaving_together
+
         try:
-            return super().invoke(ctx)
+            with leaving_together():
+                return super().invoke(ctx)
         except (click.exceptions.Exit, click.ClickException, click.Abort):
             raise
         except KeyboardInterrupt:

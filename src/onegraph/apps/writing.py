@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onegraph.apps.ranks import own_file, rank
+
 if TYPE_CHECKING:
     from onegraph.report.rows import AnyReport
     from onegraph.report.text import Page
 
 
 def show(page: Page, out: str | None) -> None:
-    """A page for people."""
+    """A page for people. Of several ranks the first one speaks; the others write files."""
     from onegraph.report import text
 
-    if out is None:
+    if out is None and rank():
+        told = " · ".join(text.to_text(page).splitlines()[:2])
+        click.echo(f"onegraph, rank {rank()}: {told}  (all of it: -o FILE)", err=True)
+    elif out is None:
         sys.stdout.flush()
         text.show(page)
     else:
@@ -29,6 +34,7 @@ def write(text: str, out: str | None) -> None:
         return
     from onegraph.files import write_atomically
 
+    out = own_file(out)
     try:
         write_atomically(out, text)
     except OSError as error:

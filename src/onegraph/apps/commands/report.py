@@ -23,11 +23,15 @@ _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 @format_option
 @out_option
 def report(files: tuple[str, ...], form: str, out: str | None) -> None:
-    """Show a saved report (--format json -o REPORT.json) in any format. Several become one HTML page."""
+    """Show a saved report (--format json -o REPORT.json) in any format. Several become one page, as text or HTML."""
     saved = [read(file) for file in files]
-    if len(saved) > 1:
+    if len(saved) > 1 and form == "text":
+        from onegraph.report import together_text
+
+        show(together_text.page(saved, [Path(file).name for file in files]), out)
+    elif len(saved) > 1:
         if form != "html":
-            raise click.UsageError("several reports at once can only be written as --format html")
+            raise click.UsageError("several reports at once are written as text or --format html")
         from onegraph.report.html import render_all
 
         write(render_all(saved), out)
