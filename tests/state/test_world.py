@@ -314,3 +314,22 @@ def test_attributes_that_the_run_made_are_told_apart_from_changed_ones():
     module.calls, module.table = 1, [1]
     assert {path.rpartition(".")[2] for path in world.changes()} == {"calls", "table"}
     assert {path.rpartition(".")[2] for path in world.created()} == {"table"}
+
+
+class Lazy(collections.OrderedDict):
+    """Loads what it holds when it is asked, as tables of model classes do."""
+
+    def items(self):
+        raise ImportError("not installed")
+
+    __iter__ = keys = values = items
+
+
+LAZY = Lazy()
+
+
+def test_a_table_that_loads_lazily_is_not_asked():
+    def f(x):
+        return x if LAZY is None else x + 1
+
+    assert run(f, torch.ones(1)) == 2

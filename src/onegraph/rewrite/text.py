@@ -408,6 +408,22 @@ def ensure_torch_import(text: str) -> tuple[str, str]:
     return _insert_import(text, "import torch" if name == "torch" else f"import torch as {name}"), name
 
 
+def ensure_import(text: str, module: str) -> str:
+    """The text with a module imported at top level under its own name. Raises ValueError where that is taken."""
+    tree = parse(text)
+    for statement in toplevel(tree):
+        if isinstance(statement, ast.Import) and any(
+            a.name == module and not a.asname for a in statement.names
+        ):
+            return text
+    bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    bound |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    bound |= {name for statement in toplevel(tree) for name in bound_names(statement)}
+    if module in bound:
+        raise ValueError(f"`{module}` is another thing in this file")
+    return _insert_import(text, f"import {module}")
+
+
 def _insert_import(text: str, line: str) -> str:
     """Behind the docstring and ``__future__`` imports, before the first other import."""
     tree = parse(text)

@@ -158,7 +158,7 @@ class Reach:
 
     def _dict(self, value: dict[Any, Any], path: str) -> None:
         self.containers.append((value, path))
-        for key, item in value.items():
+        for key, item in dict.items(value):  # a subclass may load what it holds when it is asked
             self._push(item, f"{path}[{key!r}]")
         self._instance(value, path)
 

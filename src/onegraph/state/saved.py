@@ -53,7 +53,7 @@ class SavedContainer:
         """Paths of names that were not there before: attributes that the run made."""
         if isinstance(self.container, dict):
             before = {key for key, _ in self.items}
-            new = (key for key in self.container if key not in before and isinstance(key, str))
+            new = (key for key, _ in _items(self.container) if key not in before and isinstance(key, str))
             yield from (f"{self.path}.{key}" for key in new)
 
     def restore(self) -> None:

@@ -1,0 +1,139 @@
+"""``nn.LSTM``, ``nn.GRU`` or ``nn.RNN`` called in the compiled function.
+
+What happens: torch.compile leaves these modules out of graphs on purpose (their loops take long to compile), so the
+graph ends at the call.
+What else it causes: the code before and behind it are graphs of their own.
+
+Exact: the call stands in a block that lets torch.compile trace the module. Compiling takes longer.
+Declined: the call is a part of a compound statement.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from onegraph.kinds.base import Example, Untouched
+from onegraph.lowering.effect_text import owns_lines
+from onegraph.model import Break, Candidate, Declined, Level
+from onegraph.rewrite import text as edit
+from onegraph.rewrite.request import Request
+
+NAME = "rnn_module"
+TITLE = "nn.LSTM, nn.GRU or nn.RNN in the compiled function"
+GB_IDS = ("GB0014",)
+ORDER = 45
+
+HELPER = "_RnnInGraph"
+_HELPER_TEXT = '''\
+@{torch}.compiler.assume_constant_result
+def _allow_rnn(value):
+    """Called once, while compiling."""
+    before = {torch}._dynamo.config.allow_rnn
+    {torch}._dynamo.config.allow_rnn = value
+    return before
+
+
+class _RnnInGraph:
+    """Let torch.compile trace nn.LSTM, nn.GRU and nn.RNN inside of this block; by default it leaves them out."""
+
+    def __enter__(self):
+        if {torch}.compiler.is_compiling():
+            self.before = _allow_rnn(True)
+
+    def __exit__(self, *error):
+        if {torch}.compiler.is_compiling():
+            _allow_rnn(self.before)
+'''
+_STEP = "Set torch._dynamo.config.allow_rnn = True, or write the loop with an LSTMCell."
+_BEFORE = """\
+import torch
+
+
+class Encoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = torch.nn.GRU(3, 4, batch_first=True)
+
+    def forward(self, x):
+        out, last = self.rnn(x * 2)
+        return out.tanh(), last[0]
+
+
+torch.manual_seed(0)
+program = Encoder().eval().requires_grad_(False)
+
+
+def inputs():
+    return [(torch.linspace(-1, 1, 12).view(2, 2, 3),)]
+"""
+EXAMPLES: tuple[Example, ...] = (
+    Example(
+        title="a call",
+        before=_BEFORE,
+        after=_BEFORE.replace(
+            "        out, last = self.rnn(x * 2)\n",
+            "        with _RnnInGraph():\n            out, last = self.rnn(x * 2)\n",
+        ).replace(
+            "import torch\n\n\n", "import torch\n\n\n" + _HELPER_TEXT.format(torch="torch") + "\n\n", 1
+        ),
+        level=Level.EXACT,
+    ),
+)
+UNTOUCHED: tuple[Untouched, ...] = (
+    Untouched(
+        "in a test",
+        """\
+import torch
+
+rnn = torch.nn.GRU(3, 4)
+
+
+def program(x):
+    if rnn(x)[0].shape[0] == 2:
+        return x * 2
+    return x
+
+
+def inputs():
+    return [(torch.ones(2, 3),)]
+""",
+        "is a part of a larger statement",
+    ),
+)
+
+
+def recognises(break_: Break, node: ast.AST | None) -> bool:
+    return break_.gb_type == "Attempted to wrap RNN, GRU, or LSTM"
+
+
+def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    """The statement in a block that switches ``allow_rnn`` on."""
+    text = request.text
+    statement = edit.statement_at(edit.parse(text), request.site.span)
+    if not isinstance(
+        statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Return
+    ) or not owns_lines(text, statement):
+        yield Declined(
+            NAME, f"The call in line {request.site.span.line} is a part of a larger statement.", _STEP
+        )
+        return
+    torch = edit.ensure_torch_import(text)[1]
+    tree = edit.parse(text)
+    helper = _HELPER_TEXT.format(torch=torch)
+    defined = {s.name: ast.dump(s) for s in tree.body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
+    ours = {
+        s.name: ast.dump(s) for s in ast.parse(helper).body if isinstance(s, ast.FunctionDef | ast.ClassDef)
+    }
+    known = ours.items() <= defined.items()
+    if not known and (ours.keys() & edit.names(tree)):
+        yield Declined(NAME, f"The file has a `{HELPER}` of its own.", _STEP)
+        return
+    indent, unit = edit.indent_of(text, statement.lineno), edit.indent_unit(text)
+    block = edit.reindent(edit.block_of(text, statement, statement), indent + unit)
+    first, last = statement.lineno, edit.position(statement)[2]
+    changed = edit.replace_lines(text, first, last, f"{indent}with {HELPER}():\n{block}")
+    if not known:
+        changed = edit.insert_after_imports(edit.ensure_torch_import(changed)[0], helper)
+    title = "Let torch.compile trace the recurrent module"
+    yield Candidate(NAME, Level.EXACT, title, changed, (request.site.function,), ("compiling takes longer",))
