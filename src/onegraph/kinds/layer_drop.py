@@ -15,11 +15,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from onegraph.kinds import branch_on_tensor, tree
+from onegraph.kinds import branch_on_tensor, loop_on_tensor, tree
 from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.layer_drop_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.layer_drop_examples import UNTOUCHED as _UNTOUCHED
-from onegraph.lowering import layer_skip
+from onegraph.lowering import layer_skip, ops
+from onegraph.lowering.effect_shapes import dotted
 from onegraph.lowering.refused import Refused
 from onegraph.model import Break, Candidate, Declined, Level
 from onegraph.rewrite import text as edit
@@ -28,7 +29,7 @@ from onegraph.rewrite.request import Request
 NAME = "layer_drop"
 TITLE = "A layer of a loop that a random number skips"
 GB_IDS = ("GB0170",)
-ORDER = 44
+ORDER = 39  # in front of loop_on_tensor: a condition that is computed may save the layer's time
 EXAMPLES: tuple[Example, ...] = _EXAMPLES
 UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 
@@ -37,17 +38,19 @@ _NOTES = (
     "changes them all the same",
     "a skipped layer is computed too; a NaN or Inf in it makes its gradients NaN",
 )
+_WITHOUT_CACHE = "If the layer fills a cache, do without it in training (`use_cache=False` in many models)."
 
 
 def recognises(break_: Break, node: ast.AST | None) -> bool:
-    """A branch on a tensor that skips the call of the loop's own variable."""
+    """A branch on a drawn number that skips the call of the loop's own variable."""
     if "data-dependent branch" not in break_.gb_type.lower() or node is None:
         return False
-    return _layer_loop(node) is not None
+    loop = _layer_loop(node)
+    return loop is not None and _drawn(node, loop)
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
-    """The layer under ``_unless``; else what a branch on a tensor can be."""
+    """The layer under ``_unless``; else what the branch, or the loop, can be."""
     node = edit.node_at(edit.parse(request.text), request.site.span)
     skip = layer_skip.find(request.text, node)
     declined: Declined | None = None
@@ -65,10 +68,11 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
             )
         except Refused as why:
             declined = Declined(NAME, why.reason, why.next_step)
-    found = list(branch_on_tensor.repairs(request))
-    if declined is not None and not any(isinstance(each, Candidate) for each in found):
-        yield declined
-    yield from found
+    test = tree.innermost(tree.parse(request.text) or ast.Module([], []), request.site.span)
+    leaves = any(loop_on_tensor.recognises(break_, test) for break_ in request.site.breaks)
+    found = list((loop_on_tensor if leaves else branch_on_tensor).repairs(request))
+    yield from (each for each in found if isinstance(each, Candidate))
+    yield declined or Declined(NAME, "The layer can't run where it is skipped.", _WITHOUT_CACHE)
 
 
 def _layer_loop(node: ast.AST) -> ast.For | None:
@@ -90,3 +94,19 @@ def _layer_loop(node: ast.AST) -> ast.For | None:
     skips = isinstance(parent.body[0], ast.Continue) or isinstance(parent.test, ast.UnaryOp | ast.BoolOp)
     flags = isinstance(parent.body[0], ast.Assign) and isinstance(parent.body[0].value, ast.Constant)
     return loop if names & called and (skips or flags) and not parent.orelse else None
+
+
+def _drawn(node: ast.AST, loop: ast.For) -> bool:
+    """Whether a condition comes from a call that draws, in the same round."""
+    read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    values: list[ast.AST] = [node]
+    for _ in range(3):  # a flag of a comparison of a number
+        for statement in ast.walk(loop):
+            if isinstance(statement, ast.Assign) and any(
+                isinstance(t, ast.Name) and t.id in read for t in statement.targets
+            ):
+                values.append(statement.value)
+                read |= {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
+    calls = [c for value in values for c in ast.walk(value) if isinstance(c, ast.Call)]
+    names = [dotted(c.func) or getattr(c.func, "attr", "") for c in calls]
+    return any(str(name).rpartition(".")[2] in ops.RANDOM for name in names)

@@ -42,12 +42,16 @@ class Before:
     runs: dict[Run, Observation] = field(default_factory=dict)
     by_input: dict[int, set[bool]] = field(default_factory=dict)
     by_force: dict[int, set[bool]] = field(default_factory=dict)
+    by_run: dict[Variation, dict[int, set[bool]]] = field(default_factory=dict)
     found: set[int] = field(default_factory=set)
     checks: list[Check] = field(default_factory=list)  # about the whole: the swap, the arms
 
-    def unreached(self, count: int) -> list[int]:
-        """The conditions, of ``count``, that no input gave both outcomes."""
-        return [number for number in range(count) if self.by_input.get(number, set()) != {True, False}]
+    def unreached(self, count: int, runs: Iterable[Variation]) -> list[int]:
+        """The conditions, of ``count``, that these runs alone don't give both outcomes."""
+        seen = [self.by_run.get(run, {}) for run in runs]
+        return [
+            n for n in range(count) if set().union(*(each.get(n, set()) for each in seen)) != {True, False}
+        ]
 
 
 def uncompiled(
@@ -151,6 +155,7 @@ def _run_before(
             if variation.resized and observed.error is not None:
                 continue
             seen.runs[Run(variation)] = observed
+            seen.by_run[variation] = dict(forcing.seen)
             for number, outcomes in forcing.seen.items():
                 seen.by_input.setdefault(number, set()).update(outcomes)
         for variation in calls:

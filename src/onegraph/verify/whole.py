@@ -248,8 +248,10 @@ def _recount_fullgraph(
 
 
 def _forced_arms(case: _Case, seen: Before, runs: Sequence[Variation]) -> None:
-    """All conditions that no input gave both outcomes at once True, then False, in the compiled program."""
-    unreached = [number for number in seen.unreached(len(case.known)) if number in seen.found]
+    """All conditions that the compiled runs did not give both outcomes, at once True, then False, compiled.
+
+    Uncompiled runs that did say nothing here: a helper such as ``_cond`` is another program while compiling."""
+    unreached = [number for number in seen.unreached(len(case.known), runs) if number in seen.found]
     if not unreached or not _agree(case):
         return
     ledger = case.ledger("forced arms")
