@@ -1,7 +1,7 @@
 """The 21 offline rows of GraphMend's published artifact (CGO 2027), mended and verified by onegraph.
 
 Environment: python tools/setup_env.py .venv-graphmend benchmarks/requirements-graphmend.txt
-Run:         .venv-graphmend/bin/python benchmarks/graphmend.py [--quick] [--dtype float32|float16] [--only ROW]
+Run:         .venv-graphmend/bin/python benchmarks/graphmend.py [--quick] [--dtype DTYPE] [--level LEVEL] [--only ROW]
 
 The protocol is the artifact's: a small random config, eval mode, no_grad, torch.compile(model, dynamic=False),
 breaks = max(0, graphs - 1), one process a row. Afterwards the mended code is delivered the way a user gets it (an
@@ -100,7 +100,7 @@ def same(left: Any, right: Any) -> bool:
     )
 
 
-def one_row(name: str, dtype: str) -> None:
+def one_row(name: str, dtype: str, level: str) -> None:
     import torch
     from library_models import build
 
@@ -118,7 +118,7 @@ def one_row(name: str, dtype: str) -> None:
     forget_once_only_messages()
     start = time.perf_counter()
     with torch.no_grad():
-        fix = onegraph.fix(model, dynamic=False)(**inputs)
+        fix = onegraph.fix(model, level=level, dynamic=False)(**inputs)
     seconds = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as folder:
         if fix.result.changes:
@@ -172,16 +172,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--row", help=argparse.SUPPRESS)
     parser.add_argument("--dtype", default="float32", choices=["float32", "float16"])
+    parser.add_argument("--level", default="relaxed", choices=["exact", "relaxed", "lossy"])
     parser.add_argument("--only", action="append", help="row name; may be given more than once")
     parser.add_argument("--quick", action="store_true", help="one row a spec")
     options = parser.parse_args()
     if options.row:
-        one_row(options.row, options.dtype)
+        one_row(options.row, options.dtype, options.level)
         return
     names = options.only or list(DATA["rows"])
     if options.quick:
         names = list({DATA["rows"][name]["spec"]: name for name in reversed(names)}.values())
-    rows = run_rows(__file__, names, show, extra=["--dtype", options.dtype])
+    rows = run_rows(__file__, names, show, extra=["--dtype", options.dtype, "--level", options.level])
     good = [row for row in rows if "error" not in row]
     figures({
         "rows": len(rows),

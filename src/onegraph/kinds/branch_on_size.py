@@ -27,7 +27,7 @@ from onegraph.rewrite.request import Request
 NAME = "branch_on_size"
 TITLE = "A branch on a size that only the data gives"
 GB_IDS: tuple[str, ...] = ()
-ORDER = 43  # before what looks like a branch on a tensor
+ORDER = 38  # in front of raise_on_tensor and loop_on_tensor: a size is no tensor
 EXAMPLES: tuple[Example, ...] = _EXAMPLES
 UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 
@@ -50,7 +50,8 @@ def _tested(node: ast.AST | None) -> ast.If | ast.IfExp | None:
     """The innermost ``if`` around a node whose test asks a size, and nothing else."""
     for part in (node, *tree.parents(node)) if node is not None else ():
         if isinstance(part, ast.If | ast.IfExp):
-            return part if is_size(part.test) else None
+            leaves = any(isinstance(inner, ast.Raise | ast.Break) for inner in ast.walk(part))
+            return part if is_size(part.test) and not leaves else None
         if isinstance(part, ast.FunctionDef | ast.Lambda):
             return None
     return None

@@ -15,6 +15,8 @@ tensor, which ``branch_on_tensor`` mends.
 Of ``float(t)`` of a floating tensor, torch's warning, where that tensor requires grad, is not given.
 Exact: code around it that only computes and writes into tensors becomes an op (see ``data_dependent_shape``); numbers
 that were put into a tensor before are handed along as they are (relaxed).
+Lossy: a whole number or a flag that was the same on every recorded call is taken for granted; the compiled program
+raises where it isn't.
 Declined: a size, a text, a return value, an argument of another function; a division that would raise in Python;
 ``**``, whose rounding differs.
 
@@ -32,6 +34,7 @@ from onegraph.kinds.item_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import numbers
 from onegraph.lowering.handed import handed_along
 from onegraph.lowering.numbers import Carried, Number
+from onegraph.lowering.one_value import for_one_value
 from onegraph.lowering.scalars import NotAlike, Root, carry
 from onegraph.lowering.written import written_in_op
 from onegraph.model import Break, Candidate, Declined, Level
@@ -85,10 +88,24 @@ _PROMOTION = (
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
-    """The number stays a tensor; else the code around it, where that only writes into tensors, becomes an op."""
+    """The number stays a tensor; else the code around it becomes an op; at level lossy it is taken for granted."""
+    declined: list[Declined] = []
+    for each in _proposed(request):
+        if isinstance(each, Candidate):
+            yield each
+        else:
+            declined.append(each)
+    yield from declined
+
+
+def _proposed(request: Request) -> Iterator[Candidate | Declined]:
     yield from _carried(request)
     yield from handed_along(request, NAME)
     yield from written_in_op(request, NAME)
+    node = source.node_at(source.parse(request.text), request.site.span)
+    tensor = _taken(node)
+    if tensor is not None and isinstance(node, ast.Call):
+        yield from for_one_value(request, node, tensor, NAME)
 
 
 def _carried(request: Request) -> Iterator[Candidate | Declined]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from onegraph.kinds.base import Example, Untouched
+from onegraph.lowering.one_value import HELPER_TEXT
 from onegraph.model import Level
 
 _HEAD = "import math\n\nimport torch\n\n\n"
@@ -194,6 +195,32 @@ def program(x):
 """,
     ),
 )
+
+_LOSSY = _example(
+    "a flag that is handed down, taken for granted",
+    """
+def layer(x, large):
+    return x.tanh() if large else x * 2
+
+
+def program(x):
+    large = (x > 9).any().item()
+    return layer(x, large)
+""",
+    f"""
+{HELPER_TEXT.format(helper="_one_value", torch="torch")}
+
+def layer(x, large):
+    return x.tanh() if large else x * 2
+
+
+def program(x):
+    large = _one_value((x > 9).any(), False)
+    return layer(x, large)
+""",
+    level=Level.LOSSY,
+)
+EXAMPLES = (*EXAMPLES, _LOSSY)
 
 UNTOUCHED: tuple[Untouched, ...] = (
     _untouched("returned", "def program(x):\n    return x * 2, x.mean().item()", "is returned"),

@@ -85,7 +85,7 @@ def _asks_emptiness(test: ast.expr) -> bool | None:
     return _EMPTINESS.get((type(test.ops[0]), bound.value if type(bound.value) is int else None))
 
 
-_EMPTINESS = {
+_EMPTINESS: dict[tuple[type[ast.cmpop], int | None], bool] = {
     (ast.Eq, 0): True,
     (ast.LtE, 0): True,
     (ast.Lt, 1): True,

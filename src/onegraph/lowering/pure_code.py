@@ -121,9 +121,9 @@ def check(
     modules = imported(tree)
     shadowed = {name for s in text_.toplevel(tree) for name in text_.bound_names(s)} | local
     for statement in statements:
-        returns = may_return and statement is statements[-1] and isinstance(statement, ast.Return)
+        last = may_return and statement is statements[-1]
         for node in ast.walk(statement):
-            if not (returns and node is statement and statement.value is not None):
+            if not (last and node is statement and isinstance(node, ast.Return) and node.value is not None):
                 _check_node(node, modules, shadowed, local)
         _check_jumps(statement, inside_loop=False)
 
