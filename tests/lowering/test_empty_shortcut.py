@@ -1,0 +1,88 @@
+"""A shortcut for an empty selection: dropped where the recorded calls show that it changes nothing."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import pytest
+import torch
+
+from onegraph.kinds import registry
+from onegraph.lowering.empty_shortcut import without_empty_shortcut
+from onegraph.model import Break, Call, Candidate, Declined, Frame, Level, Outcome, Owner, Program, Site, Span
+from onegraph.rewrite.facts import measure
+from onegraph.rewrite.request import Request
+from onegraph.rewrite.workspace import Workspace
+
+CONTINUES = """\
+import torch
+
+
+def program(x, groups):
+    out = torch.zeros_like(x)
+    for group in range(3):
+        rows = torch.where(groups == group)[0]
+        if rows.numel() == 0:
+            continue
+        out.index_add_(0, rows, x[rows] * group)
+    return out
+"""
+GUARDS = CONTINUES.replace(
+    """\
+        if rows.numel() == 0:
+            continue
+        out""",
+    """\
+        if len(rows) > 0:
+            out""",
+)
+AFTER = CONTINUES.replace("        if rows.numel() == 0:\n            continue\n", "")
+
+
+def proposed(folder: Path, text: str, groups: list[int]) -> Candidate | Declined:
+    path = folder / "shortcut_program.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location("shortcut_program", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    node = next(n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.If))
+    span = Span(str(path), node.lineno, node.test.col_offset, node.lineno, node.test.end_col_offset or 0)
+    site = Site("branch_on_size", span, "", "program", Outcome.RESUMED, Owner.USER, "", 1, 0, False, "")
+    calls = (Call((torch.ones(4, 2), torch.tensor(groups))),)
+    facts = measure(Program("program", module.program, calls), Workspace(), str(path))
+    request = Request(site, str(path), text, Level.RELAXED, facts)
+    return next(iter(without_empty_shortcut(request, node, "branch_on_size")))
+
+
+@pytest.mark.parametrize("text", [CONTINUES, GUARDS], ids=["continue", "guarded"])
+def test_it_is_dropped(tmp_path: Path, text: str) -> None:
+    found = proposed(tmp_path, text, [0, 0, 2, 0])
+    assert isinstance(found, Candidate)
+    assert found.text == AFTER
+    assert found.level is Level.RELAXED
+
+
+def test_not_where_no_call_shows_it(tmp_path: Path) -> None:
+    found = proposed(tmp_path, CONTINUES, [0, 1, 2, 0])
+    assert isinstance(found, Declined)
+    assert "one outcome on every recorded call" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("test", "body", "kind"),
+    [
+        ("rows.numel() == 0", "continue", "branch_on_size"),
+        ("len(rows) > 1", "y = 1", "branch_on_size"),
+        ("rows.sum() == 0", "y = 1", "branch_on_tensor"),
+        ("len(rows) == 0", "raise ValueError", "raise_on_tensor"),
+        ("len(rows) == 0", "break", "loop_on_tensor"),
+    ],
+)
+def test_which_kind_it_is(test: str, body: str, kind: str) -> None:
+    text = f"def program(rows):\n    for _ in rows:\n        if {test}:\n            {body}\n"
+    span = Span("program.py", 3, 11, 3, 11 + len(test))
+    break_ = Break("Data-dependent branching", "", Outcome.RESUMED, (Frame(span, "program"),))
+    assert registry.classify(break_, text) == kind
