@@ -176,6 +176,6 @@ def reports(findings: Findings, fixed: FixResult, tmp_path: Path) -> dict[str, A
     found["late"] = fix_report(late, target, diff(fixed.changes))
     steady = {"onegraph": "0.1.0", "torch": "2.13.0", "python": "3.12.1", "platform": "Linux"}
     return {
-        name: msgspec.structs.replace(report, **steady, arguments=[name, target])
+        name: msgspec.structs.replace(report, **steady, arguments=["onegraph", name, target])
         for name, report in found.items()
     }

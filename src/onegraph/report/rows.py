@@ -173,7 +173,7 @@ class RunReport(Observed, frozen=True, tag="run", tag_field="command", kw_only=T
     torch: str
     python: str
     platform: str = ""
-    arguments: list[str] = []  # of the command
+    arguments: list[str] = []  # the command
 
 
 class CheckReport(RunReport, frozen=True, tag="check", tag_field="command", kw_only=True):
@@ -373,8 +373,14 @@ def _header(target: str) -> dict[str, Any]:
         "torch": metadata.version("torch"),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "arguments": list(sys.argv[1:]),
+        "arguments": [_program(sys.argv[0]), *sys.argv[1:]],
     }
+
+
+def _program(path: str) -> str:
+    """``onegraph``, also when it was started by ``python -m``; in a test run it is pytest."""
+    name = Path(path).name
+    return (Path(path).parent.name if name == "__main__.py" else name) or "python"
 
 
 def repair_keys(result: FixResult) -> list[Key]:

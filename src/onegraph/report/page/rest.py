@@ -47,7 +47,7 @@ def also_seen(seen: Observed) -> Markup | None:
 
 def environment(report: AnyReport) -> Markup:
     rows = {
-        "command": shlex.join(["onegraph", *report.arguments]),
+        "command": shlex.join(report.arguments),
         "torch": report.torch,
         "Python": report.python,
         "onegraph": report.onegraph,
