@@ -56,6 +56,14 @@ def test_a_fix(fixed: FixResult, schema: Any) -> None:
     assert (declined["level"], declined["reason"]) == (None, "the logger is made inside")
 
 
+def test_a_site_that_was_met_again_is_the_same_site(fixed: FixResult) -> None:
+    before = fix_report(fixed, "t", "")
+    again = dataclasses.replace(fixed.repairs[0], site=dataclasses.replace(fixed.repairs[0].site, count=7))
+    after = fix_report(dataclasses.replace(fixed, repairs=(again, *fixed.repairs[1:])), "t", "")
+    assert [each.site for each in after.repairs] == [None, None]
+    assert [each.fingerprint for each in after.repairs] == [each.fingerprint for each in before.repairs]
+
+
 def test_what_was_not_verified_is_said(fixed: FixResult, schema: Any) -> None:
     unproven = Evidence((Check("inductor", None, "no compiler"),), max_abs=float("nan"))
     report = json.loads(render(fix_report(dataclasses.replace(fixed, evidence=unproven), "t", "")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
@@ -26,16 +26,25 @@ def hunks_of(change: ChangeRow) -> Iterator[Hunk]:
     """In order. A pure insertion takes the line below it (at the end of the file, above it) along: a
     replacement must have a line to replace."""
     before, after = lines(change.original), lines(change.mended)
+    taken = 0  # lines of ``before`` that are part of a hunk, or lie before one
+    pending: Hunk | None = None
     for tag, first, last, start, end in opcodes(before, after):
         if tag == "equal":
             continue
-        new = after[start:end]
-        if first == last and first < len(before):
-            last, new = last + 1, [*new, before[first]]
+        new = "".join(after[start:end])
+        if first == last < len(before):
+            last, new = last + 1, new + before[first]
+        elif first == last and pending is not None and taken == first:  # its line above is taken already
+            pending = msgspec.structs.replace(pending, text=_ended(pending.text) + new)
+            continue
         elif first == last and before:
-            first, new = first - 1, [*_ended(before[first - 1]), *new]
-        yield Hunk(change.file, first + 1, last, "".join(new))
+            first, new = first - 1, _ended(before[first - 1]) + new
+        if pending is not None:
+            yield pending
+        pending, taken = Hunk(change.file, first + 1, last, new), last
+    if pending is not None:
+        yield pending
 
 
-def _ended(line: str) -> Sequence[str]:
-    return [line if line.endswith("\n") else line + "\n"]
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") or not text else text + "\n"

@@ -29,6 +29,7 @@ from onegraph.model import (
     Key,
     Repair,
     Site,
+    Span,
     Standing,
     Trace,
     Verdict,
@@ -242,7 +243,7 @@ def fix_report(result: FixResult, target: str, diff: str) -> FixReport:
         before=observed(result.before),
         after=observed(result.after),
         repairs=[
-            repair_row(repair, key, known=repair.site in result.before.sites)
+            repair_row(repair, key, known=_place(repair.site) in map(_place, result.before.sites))
             for repair, key in zip(result.repairs, repair_keys(result), strict=True)
         ],
         verified=verified(result),
@@ -385,10 +386,15 @@ def _program(path: str) -> str:
 
 def repair_keys(result: FixResult) -> list[Key]:
     """The keys of the repaired sites. A site that showed only while mending counts after those before it."""
-    sites = list(result.before.sites)
-    sites += [repair.site for repair in result.repairs if repair.site not in sites]
-    keys = keys_of(sites, Path.cwd())
-    return [keys[sites.index(repair.site)] for repair in result.repairs]
+    sites = {_place(site): site for site in result.before.sites}
+    for repair in result.repairs:  # a site looks otherwise when it was met again: its place tells it
+        sites.setdefault(_place(repair.site), repair.site)
+    keys = dict(zip(sites, keys_of(list(sites.values()), Path.cwd()), strict=True))
+    return [keys[_place(repair.site)] for repair in result.repairs]
+
+
+def _place(site: Site) -> tuple[str, Span]:
+    return (site.kind, site.span)
 
 
 def _unique(words: Any) -> list[str]:
