@@ -202,6 +202,7 @@ class Predicate:
     function: str
     before: str
     after: str
+    endless: bool | None = None  # the outcome on which a loop in the graph would never end
 
 
 @dataclass(frozen=True, slots=True)

@@ -365,6 +365,91 @@ def f(x, tol):
         "x.norm() < tol",
         _with(0.3, 1.3, 2.0, 0.0, 9.0),
     ),
+    Loop(
+        "while without a limit",
+        """\
+def f(x, tol):
+    while x.norm() > tol:
+        x = x * 0.5
+    return x
+""",
+        "x.norm() > tol",
+        _with(0.3, 2.0, 0.01, 9.0),
+        gradients=False,
+        has=("_while_loop(",),
+    ),
+    Loop(
+        "while with a high limit and a counter",
+        """\
+def f(logits):
+    k = logits.exp()
+    u = torch.ones(k.shape[0])
+    v = torch.ones(k.shape[1])
+    err = torch.tensor(1.0)
+    it = 0
+    while err > 1e-4 and it < 50:
+        u_new = 1.0 / (k @ v)
+        v = 1.0 / (k.t() @ u_new)
+        err = (u_new - u).abs().max()
+        u = u_new
+        it += 1
+    return u[:, None] * k * v[None, :], it
+""",
+        "err > 0.0001",
+        ((X,), (X * 0,), (X * 3,)),
+        gradients=False,
+        has=("_while_loop(",),
+    ),
+    Loop(
+        "as many trips as a tensor says",
+        """\
+def f(x, n):
+    y = torch.zeros_like(x)
+    for i in range(int(n)):
+        x = x.sin()
+        y = y + x * i
+    return x, y
+""",
+        "int(n)",
+        ((X, torch.tensor(3)), (X, torch.tensor(0)), (X, torch.tensor(5))),
+        gradients=False,
+        has=("_while_loop(",),
+    ),
+    Loop(
+        "while True, with a tensor changed in place",
+        """\
+@torch.no_grad()
+def f(x, tol):
+    steps = torch.zeros(x.shape[0])
+    while True:
+        x = x * 0.5
+        steps += 1
+        if x.norm() < tol:
+            break
+    return x, steps
+""",
+        "x.norm() < tol",
+        _with(0.3, 2.0, 0.01, 9.0),
+        gradients=False,
+        has=("_while_loop(",),
+    ),
+    Loop(
+        "for with a high limit",
+        """\
+def f(x, tol):
+    for _ in range(100):
+        y = x.cos()
+        delta = (y - x).abs().max()
+        x = y
+        if delta < tol:
+            break
+    return x
+""",
+        "delta < tol",
+        _with(0.3, 2.0, 0.0, 9.0),
+        gradients=False,
+        has=("_while_loop(",),
+    ),
 ]
 
 DECLINED = [
@@ -381,6 +466,26 @@ def f(x, tol):
 """,
         "x.sum() > tol",
         _with(0.0, 99.0),
+    ),
+    Refusal(
+        "gradients through a loop without a limit",
+        "gradients flow through `x`",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4) * 0.5)
+
+    def forward(self, x, tol):
+        while x.norm() > tol:
+            x = x * self.w
+        return x
+
+
+f = Net()
+""",
+        "x.norm() > tol",
+        _with(1.0, 2.0),
     ),
     Refusal(
         "break two conditions deep",

@@ -5,7 +5,9 @@ whole function runs eager. (GB0170 data-dependent branching.)
 What else it causes: breaks behind the loop are hidden until this one is gone.
 
 Exact: the exit becomes a flag, and the trips behind it run in ``_cond(running, trip, kept)``: the loop keeps its
-header, and each trip is one branch in the graph. The flag begins as Python's ``True``, so the first trip is no branch.
+header, and each trip is one branch in the graph. The flag begins as Python's ``True``, so the first trip is no
+branch. Where Python doesn't know the number of trips, or knows many, the loop becomes ``torch.while_loop`` through the
+helper ``_while_loop``, if no gradient flows: the backward pass of ``torch.while_loop`` is wrong.
 Relaxed: where a layer or parameter is used in some trips only, its gradient is zero instead of None when they
 don't run.
 Declined, with the reason: loops without a limit that Python knows while gradients flow, Python numbers that the loop
@@ -37,8 +39,12 @@ _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 
 
 def recognises(break_: Break, node: ast.AST | None) -> bool:
-    """A data-dependent branch at the test of a ``while``, or of an ``if`` that leaves a loop."""
-    if node is None or "data-dependent branch" not in break_.gb_type.lower():
+    """A data-dependent branch at the test of a ``while``, or of an ``if`` that leaves a loop; ``range(int(t))``."""
+    if node is None:
+        return False
+    if _counts_trips(node):
+        return True
+    if "data-dependent branch" not in break_.gb_type.lower():
         return False
     below: ast.AST = node
     for part in (node, *tree.parents(node)):
@@ -57,6 +63,29 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
     """See `lowering.lower_loop`."""
     yield from lower_loop(request)
+
+
+def _counts_trips(node: ast.AST) -> bool:
+    """Whether the node is ``range(int(t))`` or the number in it, at the head of a ``for``."""
+    for part in (node, *tree.parents(node)):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "range":
+            head = next(iter(tree.parents(part)), None)
+            return (
+                isinstance(head, ast.For)
+                and head.iter is part
+                and len(part.args) == 1
+                and _number(part.args[0])
+            )
+        if isinstance(part, ast.stmt):
+            return False
+    return False
+
+
+def _number(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    return name in ("int", "item")
 
 
 def _leaves_a_loop(node: ast.If) -> bool:

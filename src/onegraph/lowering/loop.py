@@ -14,6 +14,7 @@ from onegraph.lowering import flow, helper, loop_helper
 from onegraph.lowering.branch import spaced
 from onegraph.lowering.loop_exits import Exits, Loop, tensor_exits
 from onegraph.lowering.loop_guard import Guard, bound_in
+from onegraph.lowering.loop_while import WhileLoop, needs_while, trips_unknown
 from onegraph.lowering.place import Place
 from onegraph.lowering.predicate import Tests, is_tensor_test
 from onegraph.lowering.refused import Refused
@@ -59,10 +60,13 @@ class _Lowered:
         text, facts = request.text, request.facts
         for _ in range(ROUNDS):
             function = _function(text, self.qualname)
-            loop = _innermost(_loops(function)[number], facts)
+            outermost = _loops(function)[number]
+            loop = _innermost(outermost, facts)
             if loop is None:
                 break
             text = self._lowered(text, facts, function, loop)
+            if loop is outermost:
+                break
             facts = self._measure(text)
         ast.parse(text)
         if text == request.text:
@@ -91,11 +95,28 @@ class _Lowered:
             return name
 
         torch = helper.torch_name(text)
+        tests, unit = Tests(source, facts, function, torch), edit.indent_unit(text)
+        if trips_unknown(loop, facts):
+            whole = WhileLoop(
+                source, facts, function, self.qualname, loop, tests, torch, unused, unit,
+                loop_helper.while_name(text),
+            )  # fmt: skip
+            try:
+                lines = whole.text()
+            except Refused:
+                if needs_while(loop, facts):
+                    raise
+                taken.clear()
+            else:
+                lines = edit.reindent(spaced(lines, text, loop.lineno), edit.indent_of(text, loop.lineno))
+                self.predicates += whole.predicates
+                self.notes += whole.notes
+                self.forms.add("torch.while_loop")
+                text = edit.replace_lines(text, loop.lineno, edit.position(loop)[2], lines)
+                return loop_helper.complete(text, while_loop=whole.helper)
         exits = Exits(
-            source, facts, function, self.qualname, loop,
-            Tests(source, facts, function, torch), torch, unused, edit.indent_unit(text),
-            _behind(function, loop),
-        )  # fmt: skip
+            source, facts, function, self.qualname, loop, tests, torch, unused, unit, _behind(function, loop)
+        )
         lines = edit.reindent(exits.text(), edit.indent_of(text, loop.lineno))
         assert exits.last is not None
         between = edit.replace_lines(text, loop.lineno, edit.position(exits.last)[2], lines)
@@ -168,7 +189,7 @@ def _where(request: Request) -> tuple[str, int]:
 
 
 def _loops(function: ast.FunctionDef) -> list[Loop]:
-    """The loops of a function in the order of the text; lowering changes neither their number nor their order."""
+    """The loops of a function in the order of the text, an outer one before those in it."""
     return [n for n in flow.inside(function.body, ast.For, ast.While) if isinstance(n, Loop)]
 
 
@@ -179,7 +200,7 @@ def _innermost(loop: Loop, facts: Facts) -> Loop | None:
         if (inner := _innermost(node, facts)) is not None:
             return inner
     tested = isinstance(loop, ast.While) and is_tensor_test(facts, loop.test, {})
-    return loop if tested or tensor_exits(loop, facts) else None
+    return loop if tested or tensor_exits(loop, facts) or needs_while(loop, facts) else None
 
 
 def _function(text: str, qualname: str) -> ast.FunctionDef:

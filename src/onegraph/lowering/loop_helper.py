@@ -30,14 +30,39 @@ def {name}(running, trip, kept):
     )
 '''
 
+WHILE = '''\
+def {name}(running, trip, state):
+    """``while running(*state): state = trip(*state)``; compiled without gradients, one loop in the graph."""
+    if {torch}.compiler.is_compiling():
+        begin = [v.clone() if isinstance(v, {torch}.Tensor) else {torch}.full((), v) for v in state]
+
+        def copied(values):  # torch.while_loop: nothing is changed in place or handed on as it is
+            return tuple([v.clone() for v in values])
+
+        # It has wrong gradients: those are left to Python's loop.
+        if not ({torch}.is_grad_enabled() and any([v.requires_grad for v in trip(*copied(begin))])):
+            return {torch}.while_loop(
+                lambda *old: running(*old).clone(), lambda *old: copied(trip(*copied(old))), tuple(begin)
+            )
+    while running(*state):
+        state = trip(*state)
+    return state
+'''
+
 
 def advance_name(text: str) -> str:
     """The name under which ``_advance`` is, or will be, in the file."""
     return _name(text, "_advance", ADVANCE)
 
 
-def complete(text: str, *, advance: str | None = None) -> str:
+def while_name(text: str) -> str:
+    """The name under which ``_while_loop`` is, or will be, in the file."""
+    return _name(text, "_while_loop", WHILE)
+
+
+def complete(text: str, *, advance: str | None = None, while_loop: str | None = None) -> str:
     """The text with the helpers that it calls."""
+    text = text if while_loop is None else _added(text, while_loop, WHILE)
     return text if advance is None else _added(text, advance, ADVANCE)
 
 

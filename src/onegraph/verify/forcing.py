@@ -13,6 +13,13 @@ from onegraph.model import Predicate
 
 NAME = "__onegraph_force__"  # ends in underscores: private-name mangling leaves it alone
 _ENDLESS = 200  # forced evaluations in one run, after which a condition says what it really is
+_RUNAWAY = (
+    2000  # evaluations in one run on varied inputs, after which the program itself is taken to run for ever
+)
+
+
+class Runaway(Exception):
+    """On these inputs, which we made up, the program does not come to an end."""
 
 
 class Forcing:
@@ -26,15 +33,23 @@ class Forcing:
     def __init__(self) -> None:
         self.outcomes: Mapping[int, bool] = {}
         self.seen: dict[int, set[bool]] = {}
-        self._count = 0
+        self.ran_away = False
+        self._limit: int | None = None
+        self._count = self._evaluated = 0
 
-    def start(self, outcomes: Mapping[int, bool]) -> None:
-        """Begin a run."""
+    def start(self, outcomes: Mapping[int, bool], *, varied: bool = False) -> None:
+        """Begin a run; on ``varied`` inputs it may have no end."""
         self.outcomes = outcomes
         self.seen = {}
-        self._count = 0
+        self.ran_away = False
+        self._limit = _RUNAWAY if varied else None
+        self._count = self._evaluated = 0
 
     def __call__(self, number: int, value: Any) -> Any:
+        self._evaluated += 1
+        if self._limit is not None and self._evaluated > self._limit:
+            self.ran_away = True
+            raise Runaway("the loop goes on for ever on inputs that onegraph varied")
         self.seen.setdefault(number, set()).update(_outcomes(value))
         outcome = self.outcomes.get(number)
         if outcome is None or self._count >= _ENDLESS:
@@ -86,6 +101,7 @@ class Condition:
     function: str
     before: frozenset[str]
     after: frozenset[str]
+    endless: frozenset[bool] = frozenset()  # outcomes that would keep a loop in the graph running for ever
 
     def __str__(self) -> str:
         return f"{min(self.before)} in {self.function}"
@@ -96,13 +112,18 @@ def conditions(predicates: Iterable[Predicate]) -> tuple[Condition, ...]:
     joined: list[Condition] = []
     for predicate in predicates:
         new = Condition(
-            predicate.function, frozenset({_normal(predicate.before)}), frozenset({_normal(predicate.after)})
+            predicate.function,
+            frozenset({_normal(predicate.before)}),
+            frozenset({_normal(predicate.after)}),
+            frozenset() if predicate.endless is None else frozenset({predicate.endless}),
         )
         for old in tuple(joined):
             shared = old.before & new.before or old.after & new.after or old.after & new.before
             if old.function == new.function and shared:
                 joined.remove(old)
-                new = Condition(new.function, old.before | new.before, old.after | new.after)
+                new = Condition(
+                    new.function, old.before | new.before, old.after | new.after, old.endless | new.endless
+                )
         joined.append(new)
     return tuple(joined)
 
@@ -213,9 +234,15 @@ def _selects(function: ast.expr) -> bool:
 
 
 def _values(function: ast.AST) -> Iterator[_Place]:
-    """Whole values of assignments: a repair may give the condition a name first."""
+    """Whole values of assignments, and what functions return: a repair may give the condition a name first, or
+    make it the test of a loop in the graph."""
     for node in ast.walk(function):
-        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+        if isinstance(node, ast.Lambda):
+            yield from _operands(_Place(node, "body"))
+        elif isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+            for index in range(len(node.value.elts)):
+                yield from _operands(_Place(node.value, "elts", index))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
             yield from _operands(_Place(node, "value"))
 
 

@@ -152,7 +152,7 @@ def _run_before(
     with instrumented(text, paths, known, after=False) as (forcing, found):
         for variation in (*calls, *varied):
             observed = _observe(Run(variation), program, world, forcing)
-            if variation.resized and observed.error is not None:
+            if (variation.resized and observed.error is not None) or forcing.ran_away:
                 continue
             seen.runs[Run(variation)] = observed
             seen.by_run[variation] = dict(forcing.seen)
@@ -167,7 +167,7 @@ def _run_before(
 
 
 def _observe(run: Run, program: Program, world: World, forcing: Forcing) -> Observation:
-    forcing.start(dict(run.outcomes))
+    forcing.start(dict(run.outcomes), varied=run.variation.varied)
     return run.variation.run(program.target, world)
 
 
@@ -185,6 +185,8 @@ def _force(
         for rest in ({}, dict.fromkeys(others, True), dict.fromkeys(others, False)):
             run = Run(variation, tuple(sorted({**rest, number: outcome}.items())))
             observed = seen.runs.get(run) or _observe(run, program, world, forcing)
+            if forcing.ran_away:
+                continue
             if run in seen.runs or number in forcing.seen:
                 seen.runs[run] = observed
                 seen.by_force.setdefault(number, set()).add(outcome)

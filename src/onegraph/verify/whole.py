@@ -143,11 +143,16 @@ def _unverified(case: _Case, stages: Iterable[str], why: str) -> None:
 
 
 def _compiled_runs(case: _Case) -> tuple[Variation, ...]:
-    """The recorded calls; with gradients where the user's call has no leaf at all; one other size."""
+    """The recorded calls; with gradients where the user's call has no leaf at all; one other size.
+
+    A loop in the graph is for calls without gradients (its repair says so): others stay with Python, uncompiled.
+    """
     calls = recorded(case.program)
     runs = list(calls)
     inputs = [t for call in case.program.calls for t in _leaves(call)]
-    if torch.is_grad_enabled() and not inputs and not case.world.leaves():
+    loop = "torch.while_loop("
+    looped = any(loop in c.mended and loop not in c.original for c in case.mended.changes())
+    if torch.is_grad_enabled() and not inputs and not case.world.leaves() and not looped:
         runs += [v for v in variations(case.program, case.world) if v.gradients]
     shapes = {_signature(variation) for variation in calls}
     if case.program.options.get("dynamic") is not False and len(shapes) < 2:
@@ -256,7 +261,10 @@ def _forced_arms(case: _Case, seen: Before, runs: Sequence[Variation]) -> None:
         return
     ledger = case.ledger("forced arms")
     variation = next((run for run in runs if run.gradients), runs[0])
-    plans = [Run(variation, tuple((number, outcome) for number in unreached)) for outcome in (True, False)]
+    plans = [
+        Run(variation, tuple((n, outcome) for n in unreached if outcome not in case.known[n].endless))
+        for outcome in (True, False)
+    ]
     paths = {change.path for change in case.mended.changes()}
     with instrumented(case.original, paths, case.known, after=False) as (forcing, _):
         eager = []
