@@ -314,13 +314,17 @@ class Conditional:
             if out.change is None or not (out.change.attribute or out.in_place):
                 targets.append(out.key)
                 continue
-            detached = ".detach()" if out.attribute and not out.needs_grad and _without_inputs(branch) else ""
+            detached = ".detach()" if self.detached(branch, out) else ""
             value = call if len(outs) == 1 else lowering.unused(f"next_{out.key.rpartition('.')[2]}")
             targets.append(value)
             behind += out.assigned(value + detached)
         if len(outs) == 1 and behind:
             return edit.wrap_call(behind)
         return edit.wrap_call(f"{', '.join(targets)} = {call}") + "\n" + behind
+
+    def detached(self, branch: Branch, out: Out) -> bool:
+        """Whether no gradient belongs to what is written back."""
+        return out.attribute and not out.needs_grad and _without_inputs(branch)
 
     def _returned(self, branch: Branch, out: Out, call: str) -> str:
         lowering = self.lowering
