@@ -13,6 +13,7 @@ Declined: code whose result has a size that nobody knows. There torch captures t
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from onegraph.kinds.base import Example, Untouched
@@ -33,8 +34,24 @@ UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 _NAMES = ("dynamic shape operator", "data dependent operator")
 
 
+_ASKED = re.compile(r"data-dependent expression (.+?)(?: \(unhinted|\.\s|$)")
+
+
 def recognises(break_: Break, node: ast.AST | None) -> bool:
-    return break_.gb_type.lower().startswith(_NAMES)
+    """An operator whose result has such a size; or, where sizes are captured, Python code that asks for one."""
+    if break_.gb_type.lower().startswith(_NAMES):
+        return True
+    return break_.gb_type.startswith(("UserError", "GuardOnDataDependent")) and bool(
+        _ASKED.search(break_.message)
+    )
+
+
+def reason(break_: Break) -> str:
+    """One sentence on what happens at a break."""
+    asked = _ASKED.search(break_.message)
+    if asked and not break_.gb_type.lower().startswith(_NAMES):
+        return f"Python needs `{asked[1]}` to go on, a number or size that only the data gives (u0, u1, ...)."
+    return "Nobody knows the size of the result before the values exist, so the graph ends."
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
