@@ -217,6 +217,7 @@ class Candidate:
     notes: tuple[str, ...] = ()  # what moves, for level relaxed and lossy
     predicates: tuple[Predicate, ...] = ()
     rounding: bool = False  # computes the same in other operations: equal within torch.testing's tolerances
+    partial: bool = False  # a first step: the same site is worked on again in the new text
 
 
 @dataclass(frozen=True, slots=True)

@@ -1249,7 +1249,7 @@ def f(x):
 
 
 def choose(x, level):
-    x = torch.where(torch.as_tensor(level > 0), x - 1, x)
+    x = torch.where(torch.as_tensor(level) > 0, x - 1, x)
     return x + 1
 """,
     ),

@@ -28,6 +28,7 @@ from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.branch_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.branch_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import lower_branch
+from onegraph.lowering.first_steps import first_step
 from onegraph.lowering.none_arm import without_shortcut
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
@@ -38,7 +39,7 @@ GB_IDS = ("GB0170", "GB0035")
 EXAMPLES: tuple[Example, ...] = (*_EXAMPLES, *shortcut_examples.EXAMPLES)
 UNTOUCHED: tuple[Untouched, ...] = (*_UNTOUCHED, *shortcut_examples.UNTOUCHED)
 
-_TESTED = ast.If | ast.IfExp | ast.While | ast.BoolOp | ast.comprehension
+_TESTED = ast.If | ast.IfExp | ast.While | ast.BoolOp | ast.comprehension | ast.Match
 
 
 def recognises(break_: Break, node: ast.AST | None) -> bool:
@@ -53,7 +54,7 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
     """See `lowering.lower_branch`; a shortcut to None is dropped only where that leads to nothing."""
     shortcut = list(without_shortcut(request))
     declined = [each for each in shortcut if isinstance(each, Declined)]
-    for each in itertools.chain(lower_branch(request), shortcut):
+    for each in itertools.chain(first_step(request), lower_branch(request), shortcut):
         if isinstance(each, Candidate):
             yield each
         elif each not in declined:

@@ -20,7 +20,7 @@ from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.print_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.print_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import effect_repairs
-from onegraph.lowering.effect_shapes import call_of, first_call, is_print
+from onegraph.lowering.effect_shapes import call_of, first_call, is_print, only_effects
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
 
@@ -36,6 +36,8 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
     if isinstance(node, ast.Call) and is_print(node):
         return True
     statement = tree.statement(node) if node is not None else None
+    if isinstance(statement, ast.If) and only_effects(statement, node):
+        return not any(isinstance(n, ast.Raise | ast.Assert) for n in ast.walk(statement))
     call = call_of(statement) if not isinstance(statement, ast.If) else first_call(statement, node)
     return call is not None and is_print(call)
 

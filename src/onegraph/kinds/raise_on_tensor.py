@@ -22,7 +22,7 @@ from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.raise_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.raise_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import effect_asserts, effect_repairs
-from onegraph.lowering.effect_shapes import Effects
+from onegraph.lowering.effect_shapes import Effects, only_effects
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
 
@@ -47,7 +47,10 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
         return False
     module = next((p for p in tree.parents(statement) if isinstance(p, ast.Module)), None)
     effects = Effects(module) if module is not None else None
-    return effects is not None and effects.only(statement.body) and effects.leaves(statement.body)
+    if effects is not None and effects.only(statement.body) and effects.leaves(statement.body):
+        return True
+    checks = any(isinstance(n, ast.Raise | ast.Assert) for n in ast.walk(statement))
+    return checks and only_effects(statement, node)
 
 
 def _check_around(statement: ast.stmt | None) -> ast.If | None:

@@ -11,7 +11,7 @@ from onegraph.lowering.parts import Agreed, Side
 from onegraph.lowering.predicate import Force
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.source import Source
-from onegraph.rewrite.request import Fact, Facts
+from onegraph.rewrite.request import UNDEFINED, Fact, Facts
 
 _NUMBERS = {"int": "int", "float": "float", "bool": "bool"}
 _FLOATING = ("torch.float", "torch.bfloat", "torch.complex")
@@ -26,24 +26,38 @@ class Agreement:
     def of_name(self, name: str, node: ast.If, first: Side, second: Side) -> Agreed:
         """A local name behind the branch."""
         sides = [
-            self.facts.names(node, [name], after=True, force=side.force)[name] for side in (first, second)
+            [
+                f
+                for f in self.facts.names(node, [name], after=True, force=side.force)[name]
+                if f.type != UNDEFINED
+            ]
+            for side in (first, second)
         ]
         return compare(f"`{name}`", *sides)
 
     def of_attribute(self, key: str, function: ast.AST, first: Side, second: Side) -> Agreed:
-        """An attribute: by the values that the sides assign. (Its old value isn't in the text: trial shows
-        it.)"""
+        """An attribute: by the values that the sides assign, and by its old value where a side leaves it alone."""
         found = []
-        for side in (first, second):
+        for side, other in ((first, second), (second, first)):
             change = side.changes.get(key)
             values = [
                 v for w in (change.writes if change else []) if (v := written_value(w, key)) is not None
             ]
+            if change is None and (old := self._old(key, other)):
+                found.append(old)
+                continue
             if not values:  # changed in place, or left alone: by what is read of it anywhere in the function
                 values = [n for n in ast.walk(function) if isinstance(n, ast.Attribute) and _reads(n, key)]
             facts = [fact for value in values for fact in self.facts.values(value, force=side.force)[0]]
             found.append(tuple(facts))
         return compare(f"`{key}`", *found)
+
+    def _old(self, key: str, side: Side) -> tuple[Fact, ...]:
+        """What an attribute holds before the other side assigns it."""
+        statements = side.changes[key].writes if key in side.changes else []
+        targets = [t for s in statements if isinstance(s, ast.Assign) for t in s.targets]
+        wanted = [t for t in targets if state.key_of(t) == key]
+        return tuple(fact for t in wanted for fact in self.facts.values(t, force=side.force)[0])
 
     def of_expressions(self, first: tuple[ast.expr, Force], second: tuple[ast.expr, Force]) -> Agreed:
         """The two sides of an ``x if t else y``."""

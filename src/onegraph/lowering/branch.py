@@ -8,11 +8,11 @@ returns early, the rest of the function with it, because nothing that breaks the
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from onegraph.lowering import flow, helper, ops, state
+from onegraph.lowering import builtin_helpers, fill, flow, helper, ops, state
 from onegraph.lowering.agreement import Agreement
 from onegraph.lowering.choice import Choice, called
 from onegraph.lowering.conditional import Conditional
@@ -24,7 +24,7 @@ from onegraph.lowering.select import Selected, Selection
 from onegraph.lowering.source import Source
 from onegraph.model import Candidate, Declined, Level, Predicate
 from onegraph.rewrite import text as edit
-from onegraph.rewrite.request import Request
+from onegraph.rewrite.request import UNDEFINED, Facts, Request
 
 KIND = "branch_on_tensor"
 TWICE = 6  # statements of the rest of a function that may be written on both sides
@@ -70,13 +70,18 @@ class Lowering:
     taken: set[str] = field(default_factory=set)
     uses_cond: bool = False
     selects: int = 0
+    reached: dict[int, Facts] = field(default_factory=dict)
+    fillers: dict[str, str] = field(default_factory=dict)  # for names that one path leaves unset
 
     def __post_init__(self) -> None:
         self.source = Source(self.request.text)
         self.facts = self.request.facts
         self.torch = helper.torch_name(self.request.text)
         self.cond = helper.helper_name(self.request.text)
-        self.tests = Tests(self.source, self.facts, self.place.function, self.torch)
+        self.helpers = {
+            builtin_helpers.helper_name(self.request.text, each) for each in ("any", "all", "max", "min")
+        }
+        self.tests = Tests(self.source, self.facts, self.place.function, self.torch, self.cond)
         self.choice = Choice(self.facts, self.torch, gradients=self.place.gradients)
         self.agreement = Agreement(self.facts, self.source)
         self.selection = Selection(self)
@@ -90,6 +95,9 @@ class Lowering:
         if isinstance(root, ast.If):
             line = root.lineno
             code, last = self.if_and_rest(root, {})
+            self.uses_cond = f"{self.cond}(" in code
+            if code == "pass\n" and not self.place.alone(root):
+                code = ""
             indent = edit.indent_of(self.request.text, line)
             if self.place.is_elif(root):
                 code = "else:\n" + edit.reindent(code, self.place.unit)
@@ -101,7 +109,9 @@ class Lowering:
             text = edit.replace_lines(self.request.text, line, edit.position(last)[2], block)
         else:
             assert isinstance(root, ast.expr)
-            text = self._replace_expression(root, self.expression(root, {}))
+            code = self.expression(root, {})
+            self.uses_cond = f"{self.cond}(" in code
+            text = self._replace_expression(root, code)
         text = helper.complete(text, cond=self.cond if self.uses_cond else None)
         ast.parse(text)
         relaxed = bool(self.notes)
@@ -118,6 +128,8 @@ class Lowering:
     def _title(self) -> str:
         forms = [*(["torch.where"] if self.selects else []), *(["torch.cond"] if self.uses_cond else [])]
         what = "an if expression" if isinstance(self.place.root, ast.expr) else "an if on a tensor"
+        if not forms and not self.notes:
+            return f"{what} is dropped: nothing uses what it computes"
         return f"{what} becomes {' and '.join(forms) or 'straight code'}"
 
     def _replace_expression(self, node: ast.expr, code: str) -> str:
@@ -176,14 +188,14 @@ class Lowering:
             first, second = second, first
         branch = Branch(node, test, first, second, target, comments)
         if test.python and not test.is_or and not orelse and target is None:
-            inner = self._lower(Branch(node, _without_python(test), first, second, target, comments), force)
+            inner = self.lowered(Branch(node, _without_python(test), first, second, target, comments))
             return hoisted + f"if {test.python_code()}:\n" + edit.reindent(inner, self.place.unit)
-        return hoisted + self._lower(branch, force)
+        return hoisted + self.lowered(branch)
 
-    def _lower(self, branch: Branch, force: Force) -> str:
+    def lowered(self, branch: Branch) -> str:
         outs = self._outs(branch)
         if not outs:
-            raise Refused("the branch computes nothing that is used later", "Delete the branch.")
+            return self._nothing(branch)
         self._agree(branch, outs)
         if self.selecting and branch.test.selectable:
             mark = self._mark()
@@ -197,13 +209,27 @@ class Lowering:
                 return self._written(branch, self.selection.written(branch, outs, selected))
         return self._written(branch, self.conditional.of(branch, outs))
 
-    def _mark(self) -> tuple[int, int, int, set[str], bool]:
-        return len(self.predicates), len(self.notes), self.selects, set(self.taken), self.uses_cond
+    def _nothing(self, branch: Branch) -> str:
+        """The code of a branch that leaves nothing behind. Raises Refused where a call in it may do something."""
+        assert isinstance(branch.node, ast.If)
+        for statement in (s for s in ast.walk(branch.node) if isinstance(s, ast.stmt)):
+            held = (n for n in ast.iter_child_nodes(statement) if not isinstance(n, ast.stmt))
+            for node in (n for part in held for n in ast.walk(part) if isinstance(n, ast.Call)):
+                ours = called(node) in self.helpers
+                if not ours and not self.choice.only_computes(node, self.facts_at(statement)):
+                    raise Refused(
+                        f"the branch computes nothing that is used later, but `{ast.unparse(node.func)}` may do more",
+                        "Delete the branch if it doesn't.",
+                    )
+        return "pass\n"
 
-    def _back_to(self, mark: tuple[int, int, int, set[str], bool]) -> None:
+    def _mark(self) -> tuple[int, int, int, set[str]]:
+        return len(self.predicates), len(self.notes), self.selects, set(self.taken)
+
+    def _back_to(self, mark: tuple[int, int, int, set[str]]) -> None:
         """Forgets what an attempt that came to nothing has noted."""
         del self.predicates[mark[0] :], self.notes[mark[1] :]
-        self.selects, self.taken, self.uses_cond = mark[2], mark[3], mark[4]
+        self.selects, self.taken = mark[2], mark[3]
 
     def _written(self, branch: Branch, lines: str) -> str:
         """The lines under the comments of the branch; comments that moved with their statements stay with
@@ -224,9 +250,13 @@ class Lowering:
             first, second = second, first
         branch = Branch(node, test, first, second, None, ())
         mark = self._mark()
-        outs = self._outs(branch)
-        self._agree(branch, outs)
-        selected = self.selection.of(branch, outs)
+        selected: Selected | str
+        try:
+            outs = self._outs(branch)
+            self._agree(branch, outs)
+            selected = self.selection.of(branch, outs)
+        except Refused as refused:
+            selected = refused.reason
         if not isinstance(selected, Selected):
             self._back_to(mark)
             return None
@@ -238,8 +268,8 @@ class Lowering:
     def _outs(self, branch: Branch) -> list[Out]:
         assert isinstance(branch.node, ast.If)
         for side in (branch.first, branch.second):
-            measured = Forced(self.facts, side.force)
-            side.changes = self._outside(state.changes(side.statements, measured), side)
+            self.measure(side.statements, side.force)
+            side.changes = self._outside(state.changes(side.statements, self.facts_at), side)
         if branch.target == RETURN:
             for key in (*branch.first.changes, *branch.second.changes):
                 raise Refused(
@@ -265,6 +295,30 @@ class Lowering:
             if not out.attribute:
                 self._check_defined(branch, key, out)
         return list(outs.values())
+
+    def measure(self, statements: Sequence[ast.stmt], force: Force) -> None:
+        """Notes how each statement in a side is reached."""
+        self.reached.update(
+            {id(node): Forced(self.facts, each) for node, each in self._forces(statements, force)}
+        )
+
+    def facts_at(self, statement: ast.stmt) -> Facts:
+        """The facts of a statement, measured on the way that leads to it."""
+        return self.reached.get(id(statement), self.facts)
+
+    def _forces(self, statements: Sequence[ast.stmt], force: Force) -> Iterator[tuple[ast.stmt, Force]]:
+        """Each statement in a side, with the outcomes of tensor conditions that lead to it."""
+        for statement in statements:
+            yield statement, force
+            yes = no = force
+            if isinstance(statement, ast.If) and is_tensor_test(self.facts, statement.test, force):
+                with suppress(Refused):  # the reason comes up when the branch is lowered
+                    test = self.tests.split(statement.test, force)
+                    yes, no = {**force, **test.when_true}, {**force, **test.when_false}
+            for name in ("body", "orelse", "finalbody"):
+                yield from self._forces(getattr(statement, name, []), no if name == "orelse" else yes)
+            for case in getattr(statement, "cases", []):
+                yield from self._forces(case.body, force)
 
     def _outside(self, found: dict[str, state.Change], side: Side) -> dict[str, state.Change]:
         """The changes that can be seen outside the side: not those of tensors that it made itself."""
@@ -302,12 +356,17 @@ class Lowering:
             return
         assert isinstance(branch.node, ast.If)
         before = self.facts.names(branch.node, [name])[name]
-        undefined = any(fact.type == "<undefined>" for fact in before)
+        undefined = any(fact.type == UNDEFINED for fact in before)
         if undefined or (not before and not self.place.bound_before(name, branch.node)):
-            raise Refused(
-                f"`{name}` is set on one path only and used later",
-                f"Give `{name}` a value before the branch.",
-            )
+            side = branch.first if sides[0] else branch.second
+            filler = fill.filler(self.facts, self.torch, branch.node, name, side.force)
+            if filler is None or all(sides):
+                raise Refused(
+                    f"`{name}` is set on one path only and used later",
+                    f"Give `{name}` a value before the branch.",
+                )
+            self.fillers[name] = filler
+            self.notes.append(f"`{name}` is zeros where the program leaves it unset")
 
     def _agree(self, branch: Branch, outs: list[Out]) -> None:
         for out in outs:
@@ -342,6 +401,11 @@ class Lowering:
             if not handed:
                 continue
             self._refuse_changed_behind((out.key, *handed), handed[0], branch.node)
+            if not self.place.gradients and out.needs_grad:
+                raise Refused(
+                    f"without gradients a choice loses those of `{handed[0]}`, which the branch hands on as it is",
+                    "Move the branch out of the block without gradients, or detach the tensor.",
+                )
             if out.key == RETURN or out.attribute or self.place.escapes(out.key, branch.node):
                 self._note_alias(handed[0])
 
@@ -422,7 +486,6 @@ class Lowering:
                 "Choose between tensors, with torch.where.",
             )
         self.conditional.refuse_random(one_sided)
-        self.uses_cond = True
         self.record(test, test.tensor)
         self.note_one_sided(one_sided)
         return f"{self.cond}({test.branch_code()}, lambda: {codes[0]}, lambda: {codes[1]})"
@@ -452,7 +515,7 @@ class Lowering:
         replaced: dict[ast.AST, str] = {}
         for statement in statements:
             replaced.update(self._replaced([statement], force, alone=True))
-        lines = self.source.block(statements, replaced, above=header)
+        lines = _without_pass(self.source.block(statements, replaced, above=header))
         # An `elif` that became the whole of a side is an `if` there.
         return lines[2:] if lines.startswith("elif") else lines
 
@@ -479,6 +542,14 @@ class Lowering:
         return name
 
 
+def measured_in(request: Request, place: Place) -> Callable[[ast.stmt], Facts]:
+    """The facts of each statement in the arms of a branch."""
+    lowering = Lowering(request, place, selecting=False)
+    if isinstance(place.root, ast.If):
+        lowering.measure([place.root], {})
+    return lowering.facts_at
+
+
 def handed_on(side: Side, key: str) -> str | None:
     """The source of a tensor that the side passes on itself, not something computed from it; or None."""
     last: ast.expr | None = None
@@ -493,6 +564,16 @@ def handed_on(side: Side, key: str) -> str | None:
     if last is None:
         return None if key == RETURN or key in flow.binds(side.statements) else key
     return ast.unparse(last) if _is_alias(last) else None
+
+
+def _without_pass(lines: str) -> str:
+    """The lines without a ``pass`` that stands next to other statements."""
+    body = ast.parse(lines[2:] if lines.startswith("elif") else lines).body
+    rows = lines.splitlines(keepends=True)
+    passed = [s.lineno - 1 for s in body if isinstance(s, ast.Pass) and rows[s.lineno - 1].strip() == "pass"]
+    if len(passed) == len(body) or lines.startswith("elif"):
+        return lines
+    return "".join(row for number, row in enumerate(rows) if number not in passed)
 
 
 def _is_alias(node: ast.expr) -> bool:

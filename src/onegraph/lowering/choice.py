@@ -41,6 +41,7 @@ def plain(node: ast.expr) -> bool:
             | ast.cmpop | ast.boolop | ast.unaryop | ast.Tuple,
         )
         or (isinstance(n, ast.Call) and called(n) in ops.PLAIN and not n.keywords)
+        or (isinstance(n, ast.Subscript) and isinstance(n.value, ast.Attribute) and n.value.attr == "shape")
         for n in ast.walk(node)
     )  # fmt: skip
 
@@ -52,9 +53,9 @@ def called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
-def unsafe_to_evaluate(node: ast.expr) -> str | None:
+def unsafe_to_evaluate(node: ast.expr, *, twice: bool = False) -> str | None:
     """Why a tensor condition may not be evaluated where the program would have skipped it; None when it
-    may."""
+    may. ``twice``: the program evaluates it, the question is whether it may be evaluated once more."""
     known = ops.ADDITIVE | ops.CHEAP | ops.PYTHON
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and (
@@ -63,9 +64,9 @@ def unsafe_to_evaluate(node: ast.expr) -> str | None:
             if called(part) in {"float", "bool", "int"} and isinstance(part.func, ast.Attribute):
                 continue
             return f"`{called(part) or ast.unparse(part.func)}` may fail or have an effect"
-        if isinstance(part, ast.Subscript) and not _static_index(part.slice):
+        if isinstance(part, ast.Subscript) and not twice and not _static_index(part.slice):
             return "an index may be out of range"
-        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.FloorDiv | ast.Mod):
+        if isinstance(part, ast.BinOp) and not twice and isinstance(part.op, ast.FloorDiv | ast.Mod):
             return "an integer division may fail"
         if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
             return "it does more than compute"
@@ -104,6 +105,21 @@ class Choice:
             return found
         count = sum(isinstance(n, ast.Call | ast.BinOp | ast.Compare | ast.UnaryOp) for n in ast.walk(node))
         return Hazard(f"{count} operations run for nothing") if count > MOST else None
+
+    def only_computes(self, node: ast.Call, facts: Facts) -> bool:
+        """Whether a call does nothing but compute a value: of torch's own functions, methods and modules."""
+        name, types = called(node), {fact.type for fact in facts.values(node.func)[0]}
+        if name in ops.RANDOM or any(".dropout." in each for each in types):
+            return False
+        if types and all(each.startswith("torch.nn.modules.") for each in types):
+            return True
+        if isinstance(node.func, ast.Attribute):
+            of_torch = self._is_namespace(node.func.value)
+            owner = facts.values(node.func.value)[0]
+            if of_torch or (owner and all(fact.is_tensor for fact in owner)):
+                return name not in {"backward", "register_hook", "retain_grad", "manual_seed", "save"}
+            name = name.removesuffix("_") if not name.endswith("__") else name
+        return name in ops.VALUES | ops.VIEWS | ops.ADDITIVE | ops.CHEAP | ops.PYTHON | ops.PLAIN
 
     def differentiable_names(self, node: ast.expr, force: object) -> frozenset[str]:
         """Plain names in the expression through which a gradient can flow."""

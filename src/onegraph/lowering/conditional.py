@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -60,13 +60,15 @@ class Conditional:
         lowering = self.lowering
         names = ", ".join(f"`{out.key}`" for out in apart)
         if branch.test.python:
-            raise Refused(f"{names}: chosen by Python and tensor conditions together", "Split the test.")
+            return self._under_python(branch)
         if not branch.test.selectable:
             code = branch.test.tensor
             raise Refused(
                 f"{names}: `{code}` may be a Python value on another call", "Annotate it as a torch.Tensor."
             )
         selected = lowering.selection.of(branch, apart)
+        if not isinstance(selected, Selected) and joined and not any(out.number for out in apart):
+            return self._twice(branch, apart, joined)
         if not isinstance(selected, Selected):
             raise Refused(f"{names}: {selected}", "Compute it outside the branch, or keep it as a tensor.")
         lowering.selects += 1
@@ -77,8 +79,8 @@ class Conditional:
         keys = {out.key for out in apart}
         rest = replace(
             branch,
-            first=_without(branch.first, keys, joined, lowering.facts),
-            second=_without(branch.second, keys, joined, lowering.facts),
+            first=_without(branch.first, keys, joined, lowering.facts_at),
+            second=_without(branch.second, keys, joined, lowering.facts_at),
         )
         branched, reads = self._joined(rest, joined, flag)
         chosen_reads = state.keys_read(ast.parse(chosen))
@@ -88,8 +90,50 @@ class Conditional:
             return lines + chosen + branched
         raise Refused(f"{names} and the rest of the branch need each other's old values", "Split the branch.")
 
-    def _joined(self, branch: Branch, outs: list[Out], predicate: str) -> tuple[str, frozenset[str]]:
-        """The lines of one ``_cond``, and the names that they read."""
+    def _twice(self, branch: Branch, apart: list[Out], joined: list[Out]) -> str:
+        """Two branches on one condition: what has gradients, and integers and flags beside it."""
+        lowering = self.lowering
+        flag, lines = lowering.selection.flag(branch)
+        parts = []
+        for mine, others in ((joined, apart), (apart, joined)):
+            keys = {out.key for out in others}
+            sides = [_without(side, keys, mine, lowering.facts_at) for side in (branch.first, branch.second)]
+            parts.append(replace(branch, first=sides[0], second=sides[1], comments=()))
+        first, _ = self._joined(parts[0], joined, flag)
+        mark = set(lowering.taken)
+        second, reads = self._joined(parts[1], apart, flag)
+        again = [out for out in joined if out.key in reads]
+        if not again:
+            return lines + first + second
+        if any(out.in_place or out.attribute for out in again):
+            names = ", ".join(f"`{out.key}`" for out in apart)
+            raise Refused(
+                f"{names} and the rest of the branch need each other's old values", "Split the branch."
+            )
+        lowering.taken = mark
+        saved = {out.key: lowering.unused(f"old_{out.key}") for out in again}
+        second, _ = self._joined(parts[1], apart, flag, saved)
+        kept = "".join(f"{name} = {key}\n" for key, name in saved.items())
+        return lines + kept + first + second
+
+    def _under_python(self, branch: Branch) -> str:
+        """`if python and tensor` as two: Python's part stays an ``if``, around the branch on the tensor."""
+        lowering, test = self.lowering, branch.test
+        inner = lowering.lowered(replace(branch, test=replace(test, python=()), comments=()))
+        decided = branch.first if test.is_or else branch.second
+        other = lowering.block(decided.statements, decided.force, decided.header)
+        word = " or " if test.is_or else " and "
+        head, yes, no = f"if {word.join(test.python)}:\n", inner, other
+        if test.is_or:
+            yes, no = other or "pass\n", inner
+        unit = lowering.place.unit
+        behind = "else:\n" + edit.reindent(no, unit) if no else ""
+        return head + edit.reindent(yes, unit) + behind
+
+    def _joined(
+        self, branch: Branch, outs: list[Out], predicate: str, saved: Mapping[str, str] | None = None
+    ) -> tuple[str, frozenset[str]]:
+        """The lines of one ``_cond``, and the names that they read; ``saved`` are names for old values."""
         lowering = self.lowering
         self.refuse_random(branch)
         callee = self.callee(branch, outs)
@@ -99,6 +143,7 @@ class Conditional:
             branch.test, branch.test.tensor if predicate == branch.test.branch_code() else predicate
         )
         local, lines = self._locals(branch, outs)
+        local |= saved or {}
         arms = [self._arm(branch, side, outs, local, name) for side, name in self._sides(branch, outs)]
         used = frozenset[str]().union(*(arm.reads for arm in arms))
         setup = "".join(line for name, line in lines.items() if name in used)
@@ -110,7 +155,6 @@ class Conditional:
 
     def callee(self, branch: Branch, outs: list[Out]) -> str:
         """The helper that chooses between the arms."""
-        self.lowering.uses_cond = True
         return self.lowering.cond
 
     def refuse_random(self, branch: Branch) -> None:
@@ -207,7 +251,7 @@ class Conditional:
         prefix = ""
         for out in outs:
             change = side.changes.get(out.key)
-            start = local.get(out.key, out.key)
+            start = lowering.fillers.get(out.key) or local.get(out.key, out.key)
             if change is None:
                 names[out.key] = out.key if out.key in flow.binds(side.statements) else start
             elif (
@@ -349,16 +393,16 @@ def _without_inputs(branch: Branch) -> bool:
     )
 
 
-def _without(side: Side, keys: set[str], outs: Sequence[Out], facts: Facts) -> Side:
+def _without(side: Side, keys: set[str], outs: Sequence[Out], measured: Callable[[ast.stmt], Facts]) -> Side:
     """The side without the assignments that only serve what is computed apart."""
     live = {out.key for out in outs}
     kept: list[ast.stmt] = []
     for statement in reversed(side.statements):
-        made = flow.binds(statement) | state.changed_keys(statement, facts)
+        made = flow.binds(statement) | state.changed_keys(statement, measured)
         simple = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
         if simple and made and made <= keys and not made & live:
             continue
-        if shared := sorted(key for key in made & keys if "." in key or key in side.changes):
+        if shared := sorted(key for key in made & keys if "." in key):
             raise Refused(
                 f"`{shared[0]}` is changed together with other values", "Change it on its own line."
             )

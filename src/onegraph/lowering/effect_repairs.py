@@ -6,12 +6,13 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from onegraph.lowering import effect_loggers, effect_split, effect_text
+from onegraph.lowering import effect_loggers, effect_split, effect_text, effects_apart
 from onegraph.lowering.effect_facts import expressions
 from onegraph.lowering.effect_scope import free_names, loads, scope_of, stores
 from onegraph.lowering.effect_shapes import Effects, call_of, is_level_check, is_sink, is_warn
 from onegraph.lowering.effect_tensors import Tensors
 from onegraph.lowering.effects import GRAD_NOTE, Effect, Moved, move_to_op
+from onegraph.lowering.first_steps import first_step
 from onegraph.lowering.refused import Refused
 from onegraph.model import Candidate, Declined, Level
 from onegraph.rewrite import text as text_
@@ -42,6 +43,14 @@ def moved(
     if statement is None:
         yield Declined(proposal.kind, "There is no statement at this place.", "Report this as a bug.")
         return
+    statement = _whole(request, statement)
+    if (line := effects_apart.waits(request, statement)) is not None:
+        yield Declined(
+            proposal.kind,
+            f"It stands in the tensor branch of line {line}, and moves out of it first.",
+            "See what is said about the branch.",
+        )
+        return
     try:
         outer = effect_loggers.calls_once(request)
     except LookupError as error:
@@ -64,11 +73,29 @@ def moved(
     elif isinstance(statement, ast.If) and verb != "check":
         mixed, said = statement, _said(statement)
         yield from propose(request, proposal, lambda: effect_split.split_off(request, mixed, verb, said))
+        yield from first_step(request)
     else:
+        yield from first_step(request) if isinstance(statement, ast.If) else ()
         yield Declined(proposal.kind, *_mixed(statement))
         return
     if verb != "check" and (effect is not None):
         yield from dropped(request, proposal.kind, statement)
+
+
+def _whole(request: Request, statement: ast.stmt) -> ast.stmt:
+    """The outermost tensor branch around an effect that holds nothing but effects; else the statement itself."""
+    tree = text_.parse(request.text)
+    effects = Effects(tree)
+    around_it = [
+        p for p in scope_of(tree, statement).parents if isinstance(p, ast.stmt) and p is not statement
+    ]
+    for around in reversed(around_it):
+        if not isinstance(around, ast.If) or not effects.only([statement]) or not effects.only([around]):
+            break
+        if not _needs_op(request, around.test) or _sets_for_later(request, around):
+            break
+        statement = around
+    return statement
 
 
 def effect_of(request: Request, statement: ast.stmt, verb: str) -> Effect | None:
@@ -182,7 +209,7 @@ def guard_of(request: Request, statement: ast.If, verb: str, says: Sequence[str]
     text, effects = request.text, Effects(text_.parse(request.text))
     chain = effect_text.chain_of(text, statement)
     last = chain[-1].orelse
-    whole = all(effects.only(arm.body) for arm in chain) and (not last or effects.only(last))
+    whole = effects.only([statement])
     if whole and not _sets_for_later(request, statement):
         arms = None
     else:

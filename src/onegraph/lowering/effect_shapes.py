@@ -57,6 +57,27 @@ def first_call(statement: ast.If, node: ast.AST | None) -> ast.Call | None:
     return call_of(first)
 
 
+def only_effects(statement: ast.If, node: ast.AST | None) -> bool:
+    """Whether nothing but effects hangs on an ``if``, where ``node`` is the ``if`` or in its test. ``statement``
+    knows its parents."""
+    if node is not statement and node not in set(ast.walk(statement.test)):
+        return False
+    module: ast.AST = statement
+    while (parent := getattr(module, "parent", None)) is not None:
+        module = parent
+    return isinstance(module, ast.Module) and Effects(module).only([statement]) and not _assigns(statement)
+
+
+def _assigns(statement: ast.If) -> bool:
+    """Whether the ``if`` binds names that its function reads elsewhere."""
+    made = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    inside, function = set(ast.walk(statement)), getattr(statement, "parent", None)
+    while function is not None and not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        function = getattr(function, "parent", None)
+    names = (n for n in ast.walk(function) if isinstance(n, ast.Name)) if function is not None else ()
+    return any(n.id in made and isinstance(n.ctx, ast.Load) and n not in inside for n in names)
+
+
 def is_print(call: ast.Call) -> bool:
     return dotted(call.func) in WRITERS
 

@@ -157,7 +157,7 @@ class Liveness:
                 for c in node.cases
             ]
             return reads(node.subject) | after.union(*cases)
-        return (after - _surely_binds(node)) | reads(node)
+        return (after - _surely_binds(node)) | (reads(node) - _bound_first(node))
 
     def _loop(
         self,
@@ -181,22 +181,55 @@ class Liveness:
 
 
 def _surely_binds(node: ast.stmt) -> frozenset[str]:
+    value = getattr(node, "value", None)
+    inner = frozenset(_always_bound(value)) if isinstance(value, ast.expr) else frozenset[str]()
     if isinstance(node, ast.Assign):
-        return frozenset(
+        return inner | frozenset(
             n.id
             for t in node.targets
             for n in ast.walk(t)
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         )
     if isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
-        return frozenset({node.target.id})
+        return inner | {node.target.id}
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        return frozenset({node.target.id})
+        return inner | {node.target.id}
+    if isinstance(node, ast.Expr):
+        return inner
     if isinstance(
         node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom | ast.Delete
     ):
         return binds(node)
     return frozenset()
+
+
+def _bound_first(node: ast.stmt) -> frozenset[str]:
+    """Names that an expression binds by ``:=`` before it reads them."""
+    value = getattr(node, "value", None)
+    bound = frozenset(_always_bound(value)) if isinstance(value, ast.expr) else frozenset[str]()
+    if not bound or isinstance(node, ast.AugAssign):
+        return frozenset()
+    firsts: dict[str, ast.Name] = {}
+    for name in (n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in bound):
+        known = firsts.setdefault(name.id, name)
+        if (name.lineno, name.col_offset) < (known.lineno, known.col_offset):
+            firsts[name.id] = name
+    return frozenset(name for name, first in firsts.items() if isinstance(first.ctx, ast.Store))
+
+
+def _always_bound(node: ast.expr) -> Iterator[str]:
+    """Names bound by ``:=`` in an expression, whatever comes out."""
+    if isinstance(node, (ast.Lambda, ast.IfExp, ast.BoolOp, *_COMPREHENSIONS)):
+        return
+    if isinstance(node, ast.NamedExpr):
+        yield node.target.id
+    if isinstance(node, ast.Compare) and len(node.comparators) > 1:
+        yield from _always_bound(node.left)
+        return
+    for child in ast.iter_child_nodes(node):
+        for part in [child.value] if isinstance(child, ast.keyword) else [child]:
+            if isinstance(part, ast.expr):
+                yield from _always_bound(part)
 
 
 def live_after(function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> frozenset[str]:

@@ -95,7 +95,8 @@ class _Lowered:
             return name
 
         torch = helper.torch_name(text)
-        tests, unit = Tests(source, facts, function, torch), edit.indent_unit(text)
+        cond, unit = helper.helper_name(text), edit.indent_unit(text)
+        tests = Tests(source, facts, function, torch, cond)
         if trips_unknown(loop, facts):
             whole = WhileLoop(
                 source, facts, function, self.qualname, loop, tests, torch, unused, unit,
@@ -113,6 +114,7 @@ class _Lowered:
                 self.notes += whole.notes
                 self.forms.add("torch.while_loop")
                 text = edit.replace_lines(text, loop.lineno, edit.position(loop)[2], lines)
+                text = helper.complete(text, cond=cond if f"{cond}(" in lines else None)
                 return loop_helper.complete(text, while_loop=whole.helper)
         exits = Exits(
             source, facts, function, self.qualname, loop, tests, torch, unused, unit, _behind(function, loop)
@@ -136,7 +138,7 @@ class _Lowered:
         loops = [n for n in ast.walk(function) if isinstance(n, Loop) and first <= n.lineno < end]
         own = frozenset[str]().union(*(bound_in(n) for n in loops))
         edits: list[tuple[int, int, str]] = []
-        cond = advance = None
+        cond, advance = helper.helper_name(text), None
         for node in guards:
             place = Place(text, node, function, self.qualname)
             guard = Guard(
@@ -153,14 +155,14 @@ class _Lowered:
             block = edit.reindent(spaced(code, text, node.lineno), edit.indent_of(text, node.lineno))
             edits.append((node.lineno, edit.position(last)[2], block))
             taken |= guard.taken
-            cond = guard.cond if guard.uses_cond else cond
             advance = guard.advance if guard.uses_advance else advance
-            self.forms |= {"torch.cond"} if guard.uses_cond or guard.uses_advance else set()
+            self.forms |= {"torch.cond"} if f"{cond}(" in code or guard.uses_advance else set()
             self.forms |= {"torch.where"} if guard.selects else set()
             self.notes += guard.notes
             self.predicates += guard.predicates
         edited = edit.replace_spans(text, [(top, 0, bottom + 1, 0, block) for top, bottom, block in edits])
-        return helper.complete(loop_helper.complete(edited, advance=advance), cond=cond)
+        edited = loop_helper.complete(edited, advance=advance)
+        return helper.complete(edited, cond=cond if f"{cond}(" in edited else None)
 
 
 # --- where is it? -------------------------------------------------------------------------------------------

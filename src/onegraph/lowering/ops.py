@@ -59,7 +59,7 @@ BOOLEAN = _words(
 PYTHON = _words("abs bool finfo float hasattr iinfo int isinstance len max min round str")
 
 # Python functions that neither fail nor have an effect.
-PLAIN = _words("callable hasattr is_floating_point is_grad_enabled isinstance len")
+PLAIN = _words("callable dim hasattr is_complex is_floating_point is_grad_enabled isinstance len numel size")
 
 # torch functions that return no tensor
 NO_TENSOR = _words("""

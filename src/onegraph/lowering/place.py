@@ -193,6 +193,10 @@ class Place:
         loops = [outer for outer in self.around(node) if isinstance(outer, _LOOPS)]
         return loops[-1].lineno if loops else None
 
+    def alone(self, node: ast.stmt) -> bool:
+        """Whether the block that the statement stands in has no other."""
+        return len(self.block_of(node)) == 1
+
     def live_after(self, node: ast.AST) -> frozenset[str]:
         """The names that may be read behind the branch."""
         if not isinstance(self.function, FunctionDef):
@@ -213,8 +217,8 @@ class Place:
         parent = self.parents[use]
         if isinstance(parent, ast.Tuple):
             return not isinstance(self.parents[parent], ast.Return | ast.Subscript)
-        if isinstance(parent, ast.Call):
-            return isinstance(self.parents[parent], ast.Expr)
+        if isinstance(parent, ast.Call):  # what changes a tensor in place keeps nothing of its arguments
+            return isinstance(self.parents[parent], ast.Expr) and not called(parent).endswith("_")
         held = (
             ast.Assign | ast.Starred | ast.List | ast.Set | ast.Dict | ast.keyword | ast.NamedExpr | ast.Yield
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onegraph.lowering import choice, ops
 from onegraph.lowering.refused import Refused
@@ -26,6 +26,7 @@ class Test:
     python: tuple[str, ...]
     is_or: bool
     tensor: str
+    sure: str  # the same, and a tensor whatever Python values another caller passes
     negated: bool  # the branch is taken where ``tensor`` is false
     proven: bool  # a tensor on every call, by the text alone
     compared: bool  # a comparison, at least: a bool or a tensor of bools
@@ -56,11 +57,7 @@ class Test:
     def select_code(self, torch: str) -> str:
         """The predicate for ``torch.where``: one value, bool, whatever the type on other calls."""
         if not self.proven:
-            return (
-                f"{torch}.as_tensor({self.tensor})"
-                if self.dtype == "torch.bool" and self.shape == ()
-                else (f"{torch}.as_tensor({self.tensor}).reshape(()).bool()")
-            )
+            return self.sure if self.dtype == "torch.bool" and self.shape == () else _flag(self.sure)
         code = self.tensor
         if self.shape != ():
             code = f"{operand(code)}.reshape(())"
@@ -68,6 +65,11 @@ class Test:
             return code
         # Bool on the recorded calls: `any()` of another caller's uint8 mask is uint8.
         return f"{operand(code)}.bool()" if self.dtype == "torch.bool" else f"{operand(code, of='<')} != 0"
+
+
+def _flag(code: str) -> str:
+    """One truth value of a tensor of one element."""
+    return f"{operand(code)}.reshape(()).bool()"
 
 
 def operand_of_boolop(code: str, is_or: bool) -> str:
@@ -142,10 +144,15 @@ def operands(facts: Facts, test: ast.BoolOp, force: Force) -> list[tuple[ast.exp
 class Tests:
     """Splits tests of one function."""
 
-    def __init__(self, source: Source, facts: Facts, function: ast.AST | None, torch: str) -> None:
-        self.source, self.facts, self.torch = source, facts, torch
+    def __init__(
+        self, source: Source, facts: Facts, function: ast.AST | None, torch: str, cond: str = "_cond"
+    ) -> None:
+        self.source, self.facts, self.torch, self.cond = source, facts, torch, cond
         self.function = function
         self.proven_names = _proven_names(function, torch) if function is not None else frozenset()
+        self.boolean_names = (
+            _boolean_names(function, self.proven_names) if function is not None else frozenset()
+        )
 
     def split(self, test: ast.expr, force: Force) -> Test:
         """Raises Refused where no order of evaluation is right."""
@@ -154,68 +161,93 @@ class Tests:
             negated, test = not negated, test.operand
         if isinstance(test, ast.BoolOp):
             found = operands(self.facts, test, force)
-            kinds = [tensor for _, tensor in found]
             python = [value for value, tensor in found if not tensor]
             tensors = [value for value, tensor in found if tensor]
-            if kinds != sorted(kinds) and not all(choice.plain(value) for value in python):
-                raise Refused(
-                    f"`{self.source.code(test)}` evaluates Python code after a tensor condition",
-                    "Put the conditions that need no tensor first.",
-                )
             is_or = isinstance(test.op, ast.Or)
-            if python and negated:
-                raise Refused(
-                    f"`not ({self.source.code(test)})` mixes Python and tensor conditions",
-                    "Write the negation into the conditions, with those that need no tensor first.",
-                )
+            if python and (negated or not tensors):
+                return _test(self._mixed(test, force), (), False, negated, (ast.unparse(test),))
+            self._check_order(test, found)
             joined = self._joined(tensors, is_or, force)
             before = tuple(ast.unparse(value) for value in tensors) if python else (ast.unparse(test),)
             codes = tuple(operand_of_boolop(self.source.code(p), is_or) for p in python)
             return _test(joined, codes, is_or, negated, before)
         return _test(self._joined([test], False, force), (), False, negated, (ast.unparse(test),))
 
+    def _check_order(self, test: ast.BoolOp, found: list[tuple[ast.expr, bool]]) -> None:
+        """Python values are asked in front of tensors: right where asking them early changes nothing."""
+        kinds = [tensor for _, tensor in found]
+        if kinds != sorted(kinds) and not all(choice.plain(value) for value, tensor in found if not tensor):
+            raise Refused(
+                f"`{self.source.code(test)}` evaluates Python code after a tensor condition",
+                "Put the conditions that need no tensor first.",
+            )
+
+    def _mixed(self, test: ast.BoolOp, force: Force) -> _Joined:
+        """Python and tensor conditions inside another condition: Python's part decides while the graph is made."""
+        found = operands(self.facts, test, force)
+        self._check_order(test, found)
+        is_or = isinstance(test.op, ast.Or)
+        joined = self._joined([value for value, tensor in found if tensor], is_or, force)
+        asked = [self._truth(value) for value, tensor in found if not tensor]
+        value = joined.code if joined.boolean and joined.fact.shape == () else _flag(joined.sure)
+        word = " or " if is_or else " and "
+        code = f"{self.torch}.as_tensor({word.join([*asked, operand_of_boolop(value, is_or)])})"
+        fact = Fact("torch.Tensor", shape=(), dtype="torch.bool")
+        return replace(joined, code=code, sure=code, proven=True, compared=True, boolean=True, fact=fact)
+
+    def _truth(self, value: ast.expr) -> str:
+        """A Python condition as a bool."""
+        code = self.source.code(value)
+        negation = isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
+        constant = isinstance(value, ast.Constant) and isinstance(value.value, bool)
+        is_bool = negation or constant or isinstance(value, ast.Compare)
+        return code if is_bool else f"bool({code})"
+
     def _joined(self, values: list[ast.expr], is_or: bool, force: Force) -> _Joined:
         parts = [self._tensor(value, force) for value in values]
         if len(parts) == 1:
             return parts[0]
-        for value in values[1:]:
-            if why := choice.unsafe_to_evaluate(value):
-                raise Refused(
-                    f"`{self.source.code(value)}` is evaluated only if the one before it says so ({why})",
-                    "Nest two ifs, or compute the condition before the branch.",
-                )
         for value, part in zip(values, parts, strict=True):
             if not (part.proven or part.compared):
                 raise Refused(
                     f"`{self.source.code(value)}` may be a Python value on another call",
                     "Annotate it as a torch.Tensor, or nest two ifs.",
                 )
-        if all(part.boolean for part in parts):
-            code = (" | " if is_or else " & ").join(operand(part.code, of="&") for part in parts)
-        else:
-            name = "logical_or" if is_or else "logical_and"
-            code = parts[0].code if parts[0].proven else f"{self.torch}.as_tensor({parts[0].code})"
-            for part in parts[1:]:
-                other = part.code if part.proven else f"{self.torch}.as_tensor({part.code})"
-                code = f"{self.torch}.{name}({code}, {other})"
+        joined = parts[0]
+        for value, part in zip(values[1:], parts[1:], strict=True):
+            code = self._two(joined, value, part, is_or)
+            shape = max((joined.fact.shape or (), part.fact.shape or ()), key=len)
+            fact = Fact("torch.Tensor", shape=shape, dtype="torch.bool")
+            joined = replace(
+                joined, code=code, sure=code, proven=True, compared=True, boolean=True, fact=fact
+            )
         all_ = {
             leaf: outcome for part in parts for leaf, outcome in (part.false if is_or else part.true).items()
         }
         one = parts[0].true if is_or else parts[0].false
-        fact = Fact(
-            "torch.Tensor", shape=max((p.fact.shape or () for p in parts), key=len), dtype="torch.bool"
-        )
         leaves = tuple(leaf for part in parts for leaf in part.leaves)
         true, false = (one, all_) if is_or else (all_, one)
-        return _Joined(code, leaves, true, false, True, True, True, fact)
+        return replace(joined, leaves=leaves, true=true, false=false)
+
+    def _two(self, first: _Joined, value: ast.expr, second: _Joined, is_or: bool) -> str:
+        """Two conditions as one; the second is evaluated for nothing only where that can't fail."""
+        if choice.unsafe_to_evaluate(value):
+            known, asked = (f"lambda: {self._one_bool(part)}" for part in (first, second))
+            arms = (known, asked) if is_or else (asked, known)
+            return f"{self.cond}({self._one_bool(first)}, {', '.join(arms)})"
+        if first.boolean and second.boolean:
+            return (" | " if is_or else " & ").join(operand(part.code, of="&") for part in (first, second))
+        name = "logical_or" if is_or else "logical_and"
+        return f"{self.torch}.{name}({first.sure}, {second.sure})"
+
+    def _one_bool(self, part: _Joined) -> str:
+        alone = part.boolean and part.fact.shape == ()
+        return part.code if alone else _flag(part.sure)
 
     def _tensor(self, node: ast.expr, force: Force) -> _Joined:
         if isinstance(node, ast.BoolOp):
             if not all(tensor for _, tensor in operands(self.facts, node, force)):
-                raise Refused(
-                    f"`{self.source.code(node)}` mixes Python and tensor conditions inside another condition",
-                    "Compute the Python part before the branch.",
-                )
+                return self._mixed(node, force)
             return self._joined(node.values, isinstance(node.op, ast.Or), force)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             inner = self._tensor(node.operand, force)
@@ -224,13 +256,10 @@ class Tests:
                     f"`{self.source.code(node.operand)}` may be a Python value on another call",
                     "Annotate it as a torch.Tensor.",
                 )
-            if inner.boolean:  # `~` of an integer is no `not`
-                code = f"~{operand(inner.code)}"
-            else:
-                value = inner.code if inner.proven else f"{self.torch}.as_tensor({inner.code})"
-                code = f"{self.torch}.logical_not({value})"
+            # `~` of an integer is no `not`
+            code = f"~{operand(inner.code)}" if inner.boolean else f"{self.torch}.logical_not({inner.sure})"
             fact = Fact("torch.Tensor", shape=inner.fact.shape, dtype="torch.bool")
-            return _Joined(code, inner.leaves, inner.false, inner.true, True, True, True, fact)
+            return _Joined(code, code, inner.leaves, inner.false, inner.true, True, True, True, fact)
         found = tensor_facts(self.facts, node, force)
         fact = found[0] if found else Fact("torch.Tensor", shape=(), dtype="torch.bool")
         proven = self.proven(node)
@@ -245,15 +274,27 @@ class Tests:
         compared = isinstance(node, ast.Compare) and not any(
             isinstance(op, ast.In | ast.NotIn) for op in node.ops
         )
-        boolean = proven and _boolean(node)
-        return _Joined(code, (node,), {node: True}, {node: False}, proven, compared, boolean, fact)
+        boolean = proven and _boolean(node, self.boolean_names)
+        sure = code if proven else self._sure(node, code, force)
+        return _Joined(code, sure, (node,), {node: True}, {node: False}, proven, compared, boolean, fact)
+
+    def _sure(self, node: ast.expr, code: str, force: Force) -> str:
+        """A tensor also where another caller passes Python numbers: `torch.as_tensor(t) > 1`, which torch can
+        compare in the graph; the outcome of `t > 1` it may only know later."""
+        if not isinstance(node, ast.Compare) or len(node.ops) > 1:
+            return f"{self.torch}.as_tensor({code})"
+        tensor = next((v for v in (node.left, *node.comparators) if tensor_facts(self.facts, v, force)), None)
+        if tensor is None:
+            return f"{self.torch}.as_tensor({code})"
+        return self.source.code(node, {tensor: f"{self.torch}.as_tensor({self.source.code(tensor)})"})
 
     def _comparison(self, node: ast.Compare) -> str:
         if len(node.ops) == 1:
             return self.source.code(node)
         values = [node.left, *node.comparators]
-        for value in values[1:]:
-            if why := choice.unsafe_to_evaluate(value):
+        for number, value in enumerate(values[1:], 1):
+            # What stands in the middle is written twice; what comes behind it may not have been evaluated at all.
+            if why := choice.unsafe_to_evaluate(value, twice=number == 1):
                 raise Refused(
                     f"`{self.source.code(node)}` is evaluated step by step ({why})",
                     "Bind the middle to a name.",
@@ -276,6 +317,7 @@ class Tests:
 @dataclass(frozen=True)
 class _Joined:
     code: str
+    sure: str  # the same as a tensor, whatever Python numbers another caller passes
     leaves: tuple[ast.expr, ...]
     true: Force
     false: Force
@@ -294,6 +336,7 @@ def _test(
         python,
         is_or,
         joined.code,
+        joined.sure,
         negated,
         joined.proven,
         joined.compared,
@@ -334,20 +377,39 @@ def _proven(node: ast.expr, names: frozenset[str], torch: str) -> bool:
     return False
 
 
-def _boolean(node: ast.expr) -> bool:
+def _boolean(node: ast.expr, names: frozenset[str] = frozenset()) -> bool:
     """Whether the text alone shows that a tensor is of dtype bool: `any()` and `all()` of uint8 are uint8."""
-    if isinstance(node, ast.Compare):
+    if isinstance(node, ast.Compare) or (isinstance(node, ast.Name) and node.id in names):
         return True
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor):
-        return _boolean(node.left) and _boolean(node.right)
+        return _boolean(node.left, names) and _boolean(node.right, names)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-        return _boolean(node.operand)
+        return _boolean(node.operand, names)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in ops.BOOLEAN:
             return True
         if node.func.attr in ("any", "all", "reshape", "view", "squeeze", "flatten"):
-            return _boolean(node.func.value) or bool(node.args and _boolean(node.args[0]))
+            return _boolean(node.func.value, names) or bool(node.args and _boolean(node.args[0], names))
     return False
+
+
+def _boolean_names(function: ast.AST, tensors: frozenset[str]) -> frozenset[str]:
+    """Of the names that are tensors by the text, those that are only ever bound to one of dtype bool."""
+    found = set[str]()
+    for name in tensors:
+        stores = [
+            n
+            for n in ast.walk(function)
+            if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+        ]
+        values = [
+            n.value
+            for n in ast.walk(function)
+            if isinstance(n, ast.Assign) and len(n.targets) == 1 and any(n.targets[0] is s for s in stores)
+        ]
+        if values and len(values) == len(stores) and all(_boolean(value) for value in values):
+            found.add(name)
+    return frozenset(found)
 
 
 def _proven_names(function: ast.AST, torch: str) -> frozenset[str]:

@@ -186,7 +186,7 @@ class _Run:
         """What the key holds at the end of the side; its old value where the side leaves it alone."""
         value = self.values.get(key)
         if value is None:
-            return _Value([key])
+            return _Value([self.lowering.fillers.get(key, key)])
         for name, _, _, why in self._needed(value.needs):
             if why:
                 return _Value(value.codes, f"{why} (`{name}`)", value.needs)
@@ -207,7 +207,7 @@ class _Run:
 
     def _statement(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
         lowering = self.lowering
-        if isinstance(statement, ast.Pass) or (
+        if isinstance(statement, ast.Pass | ast.Delete) or (
             isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         ):
             return
@@ -223,8 +223,9 @@ class _Run:
         if isinstance(statement, ast.If) and is_tensor_test(lowering.facts, statement.test, self.side.force):
             self._nested(statement)
             return
+        inner = [n.target.id for n in ast.walk(statement) if isinstance(n, ast.NamedExpr)]
         target = _target(statement)
-        if target is None:
+        if target is None or inner:
             self._poison(statement)
             return
         key, node = target
@@ -316,6 +317,8 @@ class _Run:
         return name, safe
 
     def _nested(self, statement: ast.If) -> None:
+        if any(flow.inside(statement, ast.Return)):
+            raise _Stop("one of its paths returns early")
         inner = self.lowering.selected(statement, self.side.force)
         if inner is None:
             self._poison(statement)
@@ -337,7 +340,7 @@ class _Run:
     def _poison(self, statement: ast.stmt) -> None:
         """What a statement computes that has no expression form can't be selected."""
         why = f"`{ast.unparse(statement).splitlines()[0]}` is no assignment of an expression"
-        changed = flow.binds(statement) | state.changed_keys(statement, self.lowering.facts)
+        changed = flow.binds(statement) | state.changed_keys(statement, self.lowering.facts_at)
         for key in changed:
             self.values[key] = _Value([key], why)
         self.lines = [

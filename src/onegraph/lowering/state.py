@@ -4,7 +4,7 @@ contain."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from onegraph.lowering import flow
@@ -91,25 +91,28 @@ def memo_of(statement: ast.stmt) -> str | None:
     return key if stores == {key} else None
 
 
-def changes(arm: Sequence[ast.stmt], facts: Facts) -> dict[str, Change]:
-    """What the arm changes, in order. Raises Refused on what a tensor branch can't hold."""
+def changes(arm: Sequence[ast.stmt], measured: Callable[[ast.stmt], Facts]) -> dict[str, Change]:
+    """What the arm changes, in order; ``measured`` gives the facts of a statement in it, which may stand in an arm
+    of its own. Raises Refused on what a tensor branch can't hold."""
     found: dict[str, Change] = {}
     for statement in _statements(arm):
         refuse(statement)
-        for key, base, in_place, write in _changed_by(statement, facts):
+        for key, base, in_place, write in _changed_by(statement, measured(statement)):
             change = found.setdefault(key, Change(key, base))
             change.in_place |= in_place
             if write:
                 change.writes.append(statement)
     if found:
         _collect_uses(arm, found)
-        _refuse_hidden_reads(arm, found, facts)
+        _refuse_hidden_reads(arm, found, measured(arm[0]))
     return found
 
 
-def changed_keys(statement: ast.stmt, facts: Facts) -> frozenset[str]:
+def changed_keys(statement: ast.stmt, measured: Callable[[ast.stmt], Facts]) -> frozenset[str]:
     """The attributes, and tensors in place, that a statement and those inside it change."""
-    return frozenset(key for part in _statements([statement]) for key, *_ in _changed_by(part, facts))
+    return frozenset(
+        key for part in _statements([statement]) for key, *_ in _changed_by(part, measured(part))
+    )
 
 
 def written_in_place(statement: ast.stmt) -> frozenset[str]:
@@ -145,8 +148,8 @@ def refuse(statement: ast.stmt) -> None:
         raise Refused(f"`{word}` inside a tensor branch", "Move the check in front of the branch.")
     if isinstance(statement, ast.Global | ast.Nonlocal):
         raise Refused("a tensor branch writes a global or outer name", "Return the value instead.")
-    if isinstance(statement, ast.Delete):
-        raise Refused("`del` inside a tensor branch", "Move the `del` behind the branch.")
+    if isinstance(statement, ast.Delete) and not all(isinstance(t, ast.Name) for t in statement.targets):
+        raise Refused("`del` of more than a name inside a tensor branch", "Move the `del` behind the branch.")
     if isinstance(statement, ast.Try | ast.TryStar):
         raise Refused("`try` inside a tensor branch", "Move the `try` around the branch.")
     if isinstance(statement, ast.While):
@@ -202,7 +205,14 @@ def _target(
             raise Refused(
                 f"`{ast.unparse(target)}` is written inside a tensor branch", "Name the object first."
             )
-        yield key, target, isinstance(statement, ast.AugAssign), not isinstance(statement, ast.AugAssign)
+        in_place = isinstance(statement, ast.AugAssign)
+        old = facts.values(target)[0]
+        if old and not any(fact.is_tensor or fact.type.endswith("NoneType") for fact in old):
+            raise Refused(
+                f"`{key}` is a Python {old[0].type.rpartition('.')[2]} that a tensor decides",
+                f"Keep `{key}` as a tensor (a buffer), or change it outside the branch.",
+            )
+        yield key, target, in_place, not in_place
     elif isinstance(target, ast.Subscript):
         key = key_of(target.value)
         seen = facts.values(target.value)[0]

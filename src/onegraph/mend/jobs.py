@@ -23,13 +23,14 @@ Trial = Callable[[Program, Workspace, Workspace, tuple[Predicate, ...], Level, b
 @dataclass(slots=True)
 class Job:
     """One site on its way to a decision. ``span`` is where it stands: in the user's text, or, when the
-    site appeared in rewritten lines (``after`` is the job that wrote them), in the text that the jobs
-    before it leave."""
+    site appeared in rewritten lines (``after`` is the job that wrote them), in the text in which it was ``seen``."""
 
     number: int
     site: Site  # as the user sees it
     span: Span
     after: int | None = None
+    seen: str = ""
+    asked: str = ""  # the text for which it was asked once more
     skip: int = 0  # candidates that were given up
     reasons: list[str] = field(default_factory=list)  # why
 
@@ -37,6 +38,14 @@ class Job:
     def key(self) -> tuple[int, int]:
         """What its step depends on, besides the steps before."""
         return self.number, self.skip
+
+    def located(self, text: str, blame: Blame) -> Span | None:
+        """Where the site stands in ``text``, whose lines ``blame`` knows; None when its lines were rewritten."""
+        if self.after is None:
+            return blame.located(self.span)
+        if text == self.seen:
+            return self.span
+        return Blame.of(self.seen).edited(self.seen, text, self.number).located(self.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,7 @@ class Bench:
         except SourceUnavailable as error:
             return replace(step, declined=Declined(job.site.kind, error.reason, error.next_step))
         blame = blames.setdefault(path, Blame.of(workspace.original(path)))
-        span = job.span if job.after is not None else blame.located(job.span)
+        span = job.located(current, blame)
         if span is None:
             return replace(step, covered=True)
         request = Request(

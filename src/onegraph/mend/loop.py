@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 
 from onegraph import state
 from onegraph.mend import captures
+from onegraph.mend.blame import Blame
 from onegraph.mend.jobs import LEVELS, Bench, Job, Repairs, Step, Trial
 from onegraph.model import (
     Evidence,
@@ -190,9 +191,18 @@ class _Loop:
             assert known is not None
             step = self._step_of(known)
             if step is not None and step.candidate is not None:
+                if step.candidate.partial and self._next_step(site, span, known):
+                    return True
                 return self._reject(known, f"the graph still breaks there: {site.reason}")
             return self._ask_again(step) or self._brought(site, known)
         return self._in_rewritten_lines(site, span)
+
+    def _next_step(self, site: Site, span: Span, author: Job) -> bool:
+        """Goes on with a site of which the repair was a first step; False where that was tried."""
+        if self._child_at(span) is not None:
+            return False
+        self._add(site, span, after=author.number)
+        return True
 
     def _brought(self, site: Site, job: Job) -> bool:
         """A break without a repair that nobody knew at first, reached through a line that a repair wrote: the
@@ -204,7 +214,7 @@ class _Loop:
         author = self._author(site, span)
         if author is None:
             return False
-        child = next((j for j in self.jobs if j.after is not None and j.span == span), None)
+        child = self._child_at(span)
         if (
             child is not None and child is not author
         ):  # it has no repair: who wrote the line must do otherwise
@@ -214,15 +224,24 @@ class _Loop:
             self.jobs.remove(covered)
             self._add(covered.site, span, after=author.number)
             return True
-        if site.kind == author.site.kind:
+        step = self._step_of(author)
+        partial = step is not None and step.candidate is not None and step.candidate.partial
+        if site.kind == author.site.kind and not partial:
             return self._reject(author, f"the graph still breaks there: {site.reason}")
         blame = self.steps[-1].blames[span.file]
         self._add(replace(site, span=blame.nearest(span)), span, after=author.number)
         return True
 
+    def _child_at(self, span: Span) -> Job | None:
+        """The job for a site in rewritten lines that stands at a span of the current text."""
+        text, blame = self._workspace().current(span.file), Blame(())
+        children = (job for job in self.jobs if job.after is not None and job.span.file == span.file)
+        return next((job for job in children if job.located(text, blame) == span), None)
+
     def _add(self, site: Site, span: Span, after: int | None = None) -> None:
         shown = replace(site, span=replace(site.span, file=span.file) if after is not None else span)
-        self.jobs.append(Job(self.made, shown, span, after))
+        seen = self._workspace().current(span.file) if after is not None else ""
+        self.jobs.append(Job(self.made, shown, span, after, seen))
         self.made += 1
 
     def _reject(self, job: Job, reason: str) -> bool:
@@ -232,7 +251,8 @@ class _Loop:
         if job.skip > step.index:  # given up in this round already
             return True
         job.skip = step.index + 1
-        job.reasons += [*step.failures, f"{step.candidate.title}: {reason}"]
+        if not step.candidate.partial:  # a first step that leads to nothing is no repair that failed
+            job.reasons += [*step.failures, f"{step.candidate.title}: {reason}"]
         at = self.jobs.index(job)
         self.jobs = [j for n, j in enumerate(self.jobs) if n <= at or j.after is None]
         return True
@@ -244,9 +264,12 @@ class _Loop:
         path = step.job.span.file
         if step.job is self.jobs[-1] or step.workspace.current(path) == self._workspace().current(path):
             return False
+        now = self._workspace().current(path)
+        if step.job.asked == now:
+            return False
+        step.job.asked = now
         self.bench.again(step.job)
         self.jobs.remove(step.job)
-        self.jobs = [j for j in self.jobs if j.after is None or j.number < step.job.number]
         self.jobs.append(step.job)
         return True
 
@@ -295,10 +318,13 @@ class _Loop:
 
     def _coverer(self, job: Job) -> Step | None:
         """The step whose candidate rewrote the job's lines."""
+        path, there = job.span.file, job.after is None
         for step in self.steps:
-            blame = step.blames.get(job.span.file)
-            if blame is not None and blame.located(job.span) is None:
+            blame = step.blames.get(path)
+            changed = there and step.candidate is not None and blame is not None
+            if changed and blame and job.located(step.workspace.current(path), blame) is None:
                 return step
+            there = there or step.job.number == job.after
         return None
 
     # --- guilt ----------------------------------------------------------------------------------------------

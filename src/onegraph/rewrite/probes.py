@@ -15,6 +15,7 @@ from onegraph.rewrite.request import UNDEFINED, Fact
 from onegraph.torch_private.tensors import has_plain_storage, storage_key
 
 VALUE, NAMES, FORCE = "__onegraph_value__", "__onegraph_names__", "__onegraph_force__"
+OLD = "__onegraph_old__"
 LOOP_LIMIT = 32  # evaluations of a forced predicate inside a loop: it may never end
 MAX_TEXT = 80  # characters of a str constant that a fact keeps
 MAX_ITEMS = 8  # of a tuple of ints that a fact keeps
@@ -79,11 +80,19 @@ class Record:
 
     def names_in(self) -> dict[str, Any]:
         """What the instrumented code calls."""
-        return {VALUE: self.see, NAMES: self.see_names, FORCE: self.replace}
+        return {VALUE: self.see, NAMES: self.see_names, FORCE: self.replace, OLD: self.see_old}
 
     def see(self, where: Key, value: Any) -> Any:
         self._add(self.values.setdefault(where, {}), value)
         return value
+
+    def see_old(self, where: Key, owner: Any, name: str) -> None:
+        """An attribute that the object itself holds; none that has to be computed."""
+        own = getattr(owner, "__dict__", {})
+        for held in (own, own.get("_buffers", {}), own.get("_parameters", {})):
+            if name in held:
+                self.see(where, held[name])
+                return
 
     def see_names(self, where: Key, after: bool, local: Mapping[str, Any], outer: Mapping[str, Any]) -> None:
         found = self.locals.setdefault((where, after), {})
@@ -207,6 +216,7 @@ class _Instrument(ast.NodeTransformer):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             return self._function(node, where, names)
         loop = isinstance(node, ast.While | ast.For | ast.AsyncFor)
+        old = self._old_value(node)
         self.loops += loop
         if isinstance(node, ast.AnnAssign):
             node.value = node.value and self.visit(node.value)
@@ -216,7 +226,21 @@ class _Instrument(ast.NodeTransformer):
         ):  # a docstring stays one
             self.generic_visit(node)
         self.loops -= loop
-        return self._around(node, where, names)
+        around = self._around(node, where, names)
+        return around if old is None else [old, *_listed(around)]
+
+    def _old_value(self, node: ast.stmt) -> ast.stmt | None:
+        """Records what an attribute holds before a statement changes it, under the position of the target."""
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        found = [t for t in targets if isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name)]
+        if not found or not self.inside or not isinstance(node, ast.Assign | ast.AugAssign):
+            return None
+        self.changed = True
+        code = "; ".join(f"{OLD}({key(t)!r}, {ast.unparse(t.value)}, {t.attr!r})" for t in found)
+        statement = ast.parse(f"({code.replace('; ', ', ')})").body[0]
+        for inner in ast.walk(statement):
+            ast.copy_location(inner, node)
+        return statement
 
     def _function(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, where: Key, names: frozenset[str]

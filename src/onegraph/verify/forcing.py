@@ -143,11 +143,14 @@ class Instrument:
         for name, function in _functions(tree, ""):
             for number, condition in enumerate(self._conditions):
                 if condition.function == name:
-                    self._wrap(function, number, condition.after if self._after else condition.before)
+                    # What stands twice may have been repaired at one place only.
+                    texts = condition.after | condition.before if self._after else condition.before
+                    self._wrap(function, number, texts)
         return tree
 
     def _wrap(self, function: ast.AST, number: int, texts: frozenset[str]) -> None:
-        places = [*_tests(function), *(_first_arguments(function) if self._after else ())]
+        # Earlier repairs may have left the condition as an argument already: the same in both texts.
+        places = [*_tests(function), *_first_arguments(function)]
         matches = [place for place in places if place.text in texts]
         if not matches and self._after:
             matches = [place for place in _values(function) if place.text in texts]
