@@ -26,6 +26,84 @@ class Refusal:
 
 CASES = (
     Case(
+        "a name read under the flag that sets it",
+        """\
+def f(x):
+    return twice(x, x.sum() > 0)
+
+
+def twice(x, large):
+    if large:
+        z = x + 1
+    y = x * 2
+    if large:
+        y = y + z
+    return y
+""",
+        "large",
+        """\
+def f(x):
+    return twice(x, x.sum() > 0)
+
+
+def twice(x, large):
+    z = _cond(large, lambda: x + 1, lambda: torch.zeros_like(x))
+    y = x * 2
+    if large:
+        y = y + z
+    return y
+""",
+    ),
+    Case(
+        "Python in a condition inside another",
+        """\
+def f(x):
+    if x.sum() > 0 or (x.dim() == 2 and x.max() > 1):
+        x = x - 1
+    return x + 1
+""",
+        "x.sum() > 0 or (x.dim() == 2 and x.max() > 1)",
+        """\
+def f(x):
+    x = torch.where((x.sum() > 0) | torch.as_tensor(x.dim() == 2 and x.max() > 1), x - 1, x)
+    return x + 1
+""",
+    ),
+    Case(
+        "the second condition may fail where the first is false",
+        """\
+def f(x):
+    if x.sum() > 0 and x[2, 0] > 1:
+        x = x - 1
+    return x + 1
+""",
+        "x.sum() > 0 and x[2, 0] > 1",
+        """\
+def f(x):
+    x = torch.where(
+        _cond(x.sum() > 0, lambda: (torch.as_tensor(x[2, 0]) > 1).reshape(()).bool(), lambda: x.sum() > 0),
+        x - 1,
+        x,
+    )
+    return x + 1
+""",
+    ),
+    Case(
+        "nothing uses what the branch computes",
+        """\
+def f(x):
+    if x.sum() > 0:
+        y = x - 1
+        y.mul_(2)
+    return x + 1
+""",
+        "x.sum() > 0",
+        """\
+def f(x):
+    return x + 1
+""",
+    ),
+    Case(
         "no else",
         """\
 def f(x):

@@ -114,7 +114,7 @@ def test_leading_effects_of_an_arm_move_in_front_of_the_branch(tmp_path: Path) -
             return x
         """,
     )
-    (text,) = _texts(_proposed(loaded, print_call, "if"))
+    text = _texts(_proposed(loaded, print_call, "if"))[0]
     assert without_helper(text) == textwrap.dedent("""\
         @_ordered_op
         def _print_large(x_above_2_any: torch.Tensor, x: torch.Tensor) -> None:
@@ -134,7 +134,7 @@ def test_leading_effects_of_an_arm_move_in_front_of_the_branch(tmp_path: Path) -
         """)
 
 
-def test_effects_between_computations_are_declined(tmp_path: Path) -> None:
+def test_effects_between_computations_get_an_if_of_their_own(tmp_path: Path) -> None:
     loaded = _load(
         tmp_path,
         """
@@ -147,8 +147,9 @@ def test_effects_between_computations_are_declined(tmp_path: Path) -> None:
             return x
         """,
     )
-    (declined,) = _proposed(loaded, print_call, "if")
-    assert isinstance(declined, Declined)
+    step = _proposed(loaded, print_call, "if")[0]
+    assert isinstance(step, Candidate) and step.partial
+    assert "    if any_large:\n        print(" in step.text
 
 
 def test_python_conditions_in_front_stay_in_python(tmp_path: Path) -> None:

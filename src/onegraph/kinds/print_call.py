@@ -37,7 +37,9 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
         return True
     statement = tree.statement(node) if node is not None else None
     if isinstance(statement, ast.If) and only_effects(statement, node):
-        return not any(isinstance(n, ast.Raise | ast.Assert) for n in ast.walk(statement))
+        inner = list(ast.walk(statement))
+        checks = any(isinstance(n, ast.Raise | ast.Assert) for n in inner)
+        return not checks and any(isinstance(n, ast.Call) and is_print(n) for n in inner)
     call = call_of(statement) if not isinstance(statement, ast.If) else first_call(statement, node)
     return call is not None and is_print(call)
 

@@ -360,13 +360,12 @@ class Lowering:
         if undefined or (not before and not self.place.bound_before(name, branch.node)):
             side = branch.first if sides[0] else branch.second
             filler = fill.filler(self.facts, self.torch, branch.node, name, side.force)
-            if filler is None or all(sides):
+            if filler is None or all(sides) or not self.place.read_only_under(name, branch.node):
                 raise Refused(
                     f"`{name}` is set on one path only and used later",
                     f"Give `{name}` a value before the branch.",
                 )
             self.fillers[name] = filler
-            self.notes.append(f"`{name}` is zeros where the program leaves it unset")
 
     def _agree(self, branch: Branch, outs: list[Out]) -> None:
         for out in outs:
