@@ -147,8 +147,8 @@ def test_effects_between_computations_get_an_if_of_their_own(tmp_path: Path) -> 
             return x
         """,
     )
-    step = _proposed(loaded, print_call, "if")[0]
-    assert isinstance(step, Candidate) and step.partial
+    step = next(c for c in _proposed(loaded, print_call, "if") if isinstance(c, Candidate))
+    assert step.partial
     assert "    if any_large:\n        print(" in step.text
 
 
