@@ -217,3 +217,9 @@ def test_a_break_that_showed_only_while_mending_is_not_left_out(
 ) -> None:
     text = rendered(reports["late"], form)
     assert "print(x.shape)" in text or "4:5: log_call" in text or "model.py:4" in text or '"line": 4' in text
+
+
+@pytest.mark.parametrize("form", MODULES)
+def test_a_path_that_is_no_text(reports: dict[str, AnyReport], form: str) -> None:
+    report = msgspec.structs.replace(reports["fix"], target="caf\udce9.py", diff="--- a/caf\udce9.py\n")
+    rendered(report, form).encode("utf-8")

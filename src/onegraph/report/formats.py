@@ -7,7 +7,7 @@ and the width of the terminal.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onegraph.report.rows import AnyReport
@@ -30,5 +30,25 @@ FORMATS = ("text", *MODULES)
 
 def rendered(report: AnyReport, form: str) -> str:
     """The report in the format ``form``, any but "text"."""
-    text: str = importlib.import_module(f"onegraph.report.{MODULES[form]}").render(report)
+    renderer = importlib.import_module(f"onegraph.report.{MODULES[form]}")
+    text: str = renderer.render(_encodable(report))
     return text
+
+
+def _encodable(report: AnyReport) -> AnyReport:
+    """A path may hold bytes that are no text (lone surrogates in Python): no format can write them."""
+    import msgspec
+
+    try:
+        msgspec.json.encode(report)
+    except UnicodeEncodeError:
+        return msgspec.convert(_replaced(msgspec.to_builtins(report)), type=type(report))
+    return report
+
+
+def _replaced(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _replaced(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_replaced(each) for each in value]
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
