@@ -81,6 +81,11 @@ def test_the_op_has_a_backward_pass(tmp_path: Path) -> None:
             "share memory",
             id="two names of one memory",
         ),
+        pytest.param(
+            "    global last\n    for last in x.nonzero().flatten().tolist():\n        y[last] = 0\n    return y",
+            "belongs to another scope",
+            id="a global name",
+        ),
     ],
 )
 def test_refused(tmp_path: Path, body: str, reason: str) -> None:

@@ -89,6 +89,7 @@ def _run(tree: ast.Module, scope: Scope, before: Sequence[ast.stmt], statements:
     moved = _without_outside(tree, function, statements, scope.names)
     pure_code.check(tree, moved, scope.names, may_return=True)
     moved = _with_sources(tree, scope, before, moved)
+    _check_scope(function, moved)
     reads, _ = pure_code.exposed(moved)
     left = _read_behind(function, moved, reads)
     added = {
@@ -107,6 +108,16 @@ def _run(tree: ast.Module, scope: Scope, before: Sequence[ast.stmt], statements:
     return _Run(
         tuple(moved), frozenset(reads & scope.names), frozenset(left - set(results)), results, returned
     )
+
+
+def _check_scope(function: ast.AST, moved: Sequence[ast.stmt]) -> None:
+    """Names that belong to the module or to a function around it can't be bound in an op."""
+    declared = {n for g in ast.walk(function) if isinstance(g, ast.Global | ast.Nonlocal) for n in g.names}
+    if outside := sorted(declared & {name for s in moved for name in stores(s)}):
+        raise Refused(
+            f"`{outside[0]}` belongs to another scope, and is set in line {moved[0].lineno} or behind it.",
+            "Set it outside of this code.",
+        )
 
 
 def _plain_bindings(statement: ast.stmt) -> Iterator[set[str]]:
