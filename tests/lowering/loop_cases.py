@@ -537,4 +537,56 @@ def f(x, tol):
         "x.norm() < tol",
         _with(9.0),
     ),
+    Refusal(
+        "an iterator without an end",
+        "may have no end",
+        """\
+import itertools
+
+
+def f(x, tol):
+    for _ in itertools.count():
+        x = x + 0.5
+        if x.mean() > tol:
+            break
+    return x
+""",
+        "x.mean() > tol",
+        _with(0.3, 9.0),
+    ),
+    Refusal(
+        "an iterator that is read on behind the loop",
+        "change when it is read to its end",
+        """\
+def f(x, tol):
+    rows = iter([x, x + 1, x + 2])
+    for row in rows:
+        x = x + row
+        if x.mean() > tol:
+            break
+    return x + next(rows, x)
+""",
+        "x.mean() > tol",
+        _with(0.3, 9.0),
+    ),
+    Refusal(
+        "a limit that the trips themselves count as an attribute",
+        "no limit that Python counts",
+        """\
+class Net(nn.Module):
+    def forward(self, x, tol):
+        self.k = 0
+        while self.k < 3:
+            x = x + 0.5
+            self.k += 1
+            if x.mean() > tol:
+                break
+        return x
+
+
+f = Net()
+""",
+        "x.mean() > tol",
+        _with(0.3, 9.0),
+    ),
 ]

@@ -111,6 +111,8 @@ class Exits:
             self.found = self.flag("found")
             self.flags[self.found] = False
         self.numbers = Numbers(self)
+        if leaving:
+            self._refuse_endless()
         armed = [self.running] if self.running else []
         header, front = self._header(armed)
         body = front + self.block(loop.body, armed, self._header_end())
@@ -408,10 +410,42 @@ class Exits:
         after = ast.unparse(ast.parse(code, mode="eval"))
         self.predicates += [Predicate(self.qualname, text, after) for text in before]
 
+    def _refuse_endless(self) -> None:
+        """A loop goes on to its own end where the program would have left it: that end must come, unseen."""
+        loop = self.loop
+        if isinstance(loop, ast.For):
+            if not finite(loop.iter, self.facts):
+                raise Refused(
+                    f"`{self.source.code(loop.iter)}` may have no end, or change when it is read to its end",
+                    "Loop over a range, a list or a tensor.",
+                )
+            return
+        tests = loop.test.values if isinstance(loop.test, ast.BoolOp) else [loop.test]
+        tests = [
+            *tests,
+            *(n.test for n in _ifs(loop.body) if any(isinstance(e, ast.Break) for e in exits([n]))),
+        ]
+        python = [test for test in tests if not is_tensor_test(self.facts, test, {})]
+        if not any(flow.reads(test) & self.numbers.drivers for test in python):
+            raise Refused(
+                "the loop has no limit that Python counts",
+                "Give the loop a limit: `trips = 0`, `while ... and trips < 10`, `trips += 1`.",
+            )
+        if why := next((w for test in tests if test in python and (w := self._unsafe(test))), None):
+            raise Refused(f"the loop's own end: {why}", "Count the trips in a local number.")
+
     def _unsafe(self, test: ast.expr) -> str | None:
         """Why a Python test may not be evaluated on trips that don't run."""
         if not choice.plain(test) and not _arithmetic(test):
             return f"`{self.source.code(test)}` is more than a comparison"
+        written = {
+            ast.unparse(n)
+            for n in ast.walk(self.loop)
+            if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+        }
+        read = {ast.unparse(n) for n in ast.walk(test) if isinstance(n, ast.Attribute)}
+        if written & read:
+            return f"the loop changes `{min(written & read)}`"
         bound = sorted(flow.reads(test) & (flow.binds(self.loop.body) - self.numbers.drivers))
         return f"the loop changes `{bound[0]}`" if bound else None
 
@@ -421,6 +455,29 @@ class Exits:
                 f"`{self.source.code(test)}` would run once more than it does ({why})",
                 "Compute it at the end of each trip.",
             )
+
+
+def finite(node: ast.expr, facts: Facts) -> bool:
+    """Whether going through all of it ends, and changes nothing."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        if node.func.id == "range":
+            return True
+        if node.func.id in ("zip", "enumerate", "reversed", "sorted", "list", "tuple"):
+            return all(
+                finite(argument, facts)
+                for argument in node.args[: 1 if node.func.id == "enumerate" else None]
+            )
+    if isinstance(node, ast.Tuple | ast.List):
+        return True
+    found = facts.values(node)[0]
+    return bool(found) and all(
+        fact.is_tensor or fact.type in _FINITE or ".container." in fact.type for fact in found
+    )
+
+
+_FINITE = frozenset(
+    {"range", "list", "tuple", "dict", "str", "dict_keys", "dict_values", "dict_items", "torch.Size"}
+)
 
 
 def _head(loop: Loop) -> ast.expr:

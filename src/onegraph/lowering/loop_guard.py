@@ -76,7 +76,8 @@ class Guard(Lowering):
 
     def note_aliases(self, branch: Branch, outs: Sequence[Out]) -> None:
         """A trip that runs first hands on what it made: a copy is told from it by who shares it alone."""
-        outs = [out for out in outs if not (out.in_place and self.is_guard(branch.test))]  # copied back
+        if self.is_guard(branch.test):  # copied back, or seen by nobody else
+            outs = [out for out in outs if not (out.in_place or self._own(out, branch))]
         if not self.starts_in_python(branch):
             super().note_aliases(branch, outs)
             return
@@ -85,6 +86,9 @@ class Guard(Lowering):
         super().note_aliases(branch, made)  # what is changed in place behind is refused all the same
         del self.notes[before:]
         super().note_aliases(branch, [each for each in outs if each not in made])
+
+    def _own(self, out: Out, branch: Branch) -> bool:
+        return out.change is not None and self._fresh(out.change, branch.node)  # type: ignore[arg-type]
 
     def _shared(self, key: str, branch: Branch, outs: Sequence[Out]) -> bool:
         """Whether a trip leaves the name on a tensor that somebody else has as well."""
