@@ -253,3 +253,27 @@ def test_a_break_that_is_left_is_in_the_recount_that_is_shown(pair):
         goes_on=lambda trace: bool(seen.append(trace)),
     )
     assert [each.gb_type for each in seen[0].breaks if not each.consequence]
+
+
+def test_an_arm_that_only_uncompiled_runs_reach_is_forced_in_the_compiled_program(pair):
+    """A helper may be another program while compiling: here it takes one arm for both."""
+    before = """
+def program(x):
+    skip = torch.rand([]) < 0.5
+    if skip:
+        return x * 1
+    return x * 2
+"""
+    after = """
+def _pick(skip, kept, made):
+    if not torch.compiler.is_compiling():
+        return kept if skip else made
+    return torch.where(skip, made, made)
+
+def program(x):
+    skip = torch.rand([]) < 0.5
+    return _pick(skip, x * 1, x * 2)
+"""
+    _, checks = judge(pair, before, after, [("skip", "skip")])
+    assert checks["both arms: skip in program"].detail == "True by inputs, False by inputs"
+    assert any("forced arms" in name or "eager" in name for name in failures(checks))
