@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from onegraph.kinds.base import Example, Untouched
 from onegraph.lowering.helper import definition
+from onegraph.lowering.loop_helper import WHILE
 from onegraph.model import Level
 
 _COND = definition()
+_WHILE = WHILE.format(name="_while_loop", torch="torch")
 
 EXAMPLES: tuple[Example, ...] = (
     Example(
@@ -163,6 +165,48 @@ def inputs():
 """,
         level=Level.EXACT,
         grad=True,
+    ),
+    Example(
+        title="while without a limit, where no gradient flows",
+        before="""\
+import torch
+
+
+@torch.no_grad()
+def program(x, least):
+    while x.norm() > least:
+        x = x * 0.5
+    return x + 1
+
+
+def inputs():
+    x = torch.linspace(-1, 2, 12).view(3, 4)
+    return [(x, torch.tensor(t)) for t in (0.5, 2.0, 9.0)]
+""",
+        after="""\
+import torch
+
+
+"""
+        + _WHILE
+        + """\
+
+
+@torch.no_grad()
+def program(x, least):
+    def trip(x):
+        x = x * 0.5
+        return x,
+
+    (x,) = _while_loop(lambda x: x.norm() > least, trip, (x,))
+    return x + 1
+
+
+def inputs():
+    x = torch.linspace(-1, 2, 12).view(3, 4)
+    return [(x, torch.tensor(t)) for t in (0.5, 2.0, 9.0)]
+""",
+        level=Level.RELAXED,
     ),
 )
 

@@ -179,7 +179,7 @@ class WhileLoop:
         test = flow.reads(loop.test) if isinstance(loop, ast.While) else frozenset[str]()
         wanted = flow.needed_first(body) | test | flow.live_after(self.function, loop)
         bound = flow.binds(body) | frozenset(
-            key for key, c in state.changes(list(body), self.facts).items() if not c.attribute
+            key for key, c in state.changes(list(body), lambda _: self.facts).items() if not c.attribute
         )
         own = flow.binds(loop.target) if isinstance(loop, ast.For) else frozenset[str]()
         found = sorted((bound & wanted) - own)
@@ -257,7 +257,7 @@ class WhileLoop:
                 f"line {nested[0].lineno} decides by a tensor inside the loop",  # type: ignore[attr-defined]
                 "Write the choice as torch.where.",
             )
-        for key, change in state.changes(body, self.facts).items():
+        for key, change in state.changes(body, lambda _: self.facts).items():
             if change.attribute or key not in names:
                 raise Refused(
                     f"`{key}` is changed in each trip", f"Compute it under a local name; set `{key}` behind."
