@@ -126,7 +126,7 @@ def work(seeds: list[int]) -> None:
     """Try each seed; one row a line."""
     import torch
     from fuzzing.shrinking import shrunk
-    from fuzzing.tried import REJECTED, WRONG, Outcome, tried
+    from fuzzing.tried import WRONG, Outcome, tried
 
     torch.set_num_threads(1)
     logging.getLogger("torch").setLevel(logging.CRITICAL)
@@ -139,7 +139,7 @@ def work(seeds: list[int]) -> None:
             signal.alarm(SECONDS)
             try:
                 outcome = tried(program, Path(folder), backends_of(seed))
-                if outcome.verdict in (WRONG, REJECTED):
+                if outcome.verdict == WRONG:
                     signal.alarm(4 * SECONDS)
                     outcome.text = shrunk(program, outcome, Path(folder), backends_of(seed))
             except TimeoutError:

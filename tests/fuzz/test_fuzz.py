@@ -16,20 +16,20 @@ from fuzzing.oracle import Allowed, calls_of, difference, loaded, record
 from fuzzing.shrinking import smallest
 from fuzzing.tried import DECLINED, INVALID, ONE_GRAPH, REJECTED, WRONG, tried
 
-CAPTURED = 5  # of the programs below; the others are compared uncompiled
+GROUP = 8  # programs; one of them is captured, the others are compared uncompiled
 
 
-@pytest.mark.parametrize("first", range(9000, 9060, 12))
+@pytest.mark.parametrize("first", range(9000, 9000 + 4 * GROUP, GROUP))
 def test_nothing_is_wrong(tmp_path: Path, first: int) -> None:
     gc.collect()
     gc.freeze()
     verdicts = []
-    for seed in range(first, first + 12):
-        outcome = tried(generate(seed), tmp_path, ("eager",) if seed % 12 == 0 else ())
+    for seed in range(first, first + GROUP):
+        outcome = tried(generate(seed), tmp_path, ("eager",) if seed == first else ())
         assert outcome.verdict in (ONE_GRAPH, DECLINED, REJECTED, INVALID), (outcome.reason, outcome.text)
         verdicts.append(outcome.verdict)
     gc.unfreeze()
-    assert verdicts.count(ONE_GRAPH) >= 4, verdicts
+    assert verdicts.count(ONE_GRAPH) >= 3, verdicts
 
 
 def test_a_seed_is_a_program() -> None:
