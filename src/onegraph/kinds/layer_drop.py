@@ -37,6 +37,7 @@ _NOTES = (
     "parameters of a skipped layer get a zero gradient instead of none: an optimizer with momentum or weight decay "
     "changes them all the same",
     "a skipped layer is computed too; a NaN or Inf in it makes its gradients NaN",
+    "inductor draws its own random numbers; with fallback_random it may draw them in another order, as it always may",
 )
 _WITHOUT_CACHE = "If the layer fills a cache, do without it in training (`use_cache=False` in many models)."
 

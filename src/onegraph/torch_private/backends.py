@@ -58,10 +58,10 @@ def _copied(gm: GraphModule) -> GraphModule:
 
 
 def comparable_inductor() -> AbstractContextManager[Any]:
-    """Inductor with eager's random numbers, and eager's rounding between fused operations in half precision,
-    so that dropout and low precision can be compared.
+    """Inductor with eager's random numbers in eager's order, and eager's rounding between fused operations in half
+    precision, so that dropout and low precision can be compared.
     """
-    wanted = {"fallback_random": True, "emulate_precision_casts": True}
+    wanted = {"fallback_random": True, "reorder_for_peak_memory": False, "emulate_precision_casts": True}
     return inductor_config.patch({name: on for name, on in wanted.items() if hasattr(inductor_config, name)})  # type: ignore[no-any-return]
 
 
