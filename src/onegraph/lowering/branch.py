@@ -192,7 +192,19 @@ class Lowering:
             return hoisted + f"if {test.python_code()}:\n" + edit.reindent(inner, self.place.unit)
         return hoisted + self.lowered(branch)
 
+    def _refuse_unset(self, branch: Branch) -> None:
+        """Both sides run while a graph is made: what they read must be set on every path that leads there."""
+        assert isinstance(branch.node, ast.If)
+        needed = flow.needed_first(branch.first.statements) | flow.needed_first(branch.second.statements)
+        own = needed & flow.binds(getattr(self.place.function, "body", []))
+        for name, found in self.facts.names(branch.node, sorted(own)).items():
+            if any(fact.type == UNDEFINED for fact in found):
+                raise Refused(
+                    f"`{name}` is not set on every path to the branch", f"Give `{name}` a value before it."
+                )
+
     def lowered(self, branch: Branch) -> str:
+        self._refuse_unset(branch)
         outs = self._outs(branch)
         if not outs:
             return self._nothing(branch)

@@ -103,6 +103,9 @@ class Guard(Lowering):
         if not self.starts_in_python(branch):
             super()._check_defined(branch, name, out)
 
+    def _refuse_unset(self, branch: Branch) -> None:
+        """What the first trip has yet to bind is looked at where the guard is built."""
+
     def _agree(self, branch: Branch, outs: list[Out]) -> None:
         if branch.target == RETURN or not self.is_guard(branch.test):
             super()._agree(branch, outs)
