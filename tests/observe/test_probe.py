@@ -1,5 +1,7 @@
 """Probe mode: all breaks on the way in one trace."""
 
+import logging
+
 import programs
 import torch
 from test_run import X, program, text
@@ -82,3 +84,15 @@ def endless(x):
 
 def test_a_loop_that_runs_on_is_left_and_what_stands_behind_is_found():
     assert pointed_at(endless, X) == ["x.sum() < 1e9", 'print("behind")']
+
+
+def test_what_a_probed_program_logs_reaches_no_handler(caplog) -> None:
+    log = logging.getLogger("model.probed")
+
+    def logs(x):
+        log.warning("mean %s", x.mean())
+        return x + 1 if x.sum() > 0 else x - 1
+
+    explore(program(logs, (X,)))
+    observe(program(logs, (X,)))
+    assert not [record for record in caplog.records if record.name == "model.probed"]

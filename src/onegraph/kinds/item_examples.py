@@ -230,11 +230,6 @@ UNTOUCHED: tuple[Untouched, ...] = (
         "a list",
     ),
     _untouched(
-        "an index of a row that changes behind its back",
-        "def program(x):\n    x = x.flatten() * 2\n    row = x[x.argmax().item()]\n    x += 1\n    return row * 2",
-        "which is written in place",
-    ),
-    _untouched(
         "a size",
         "def program(x):\n    n = (x > 0).sum().item()\n    return torch.arange(n)",
         "used as a size",
@@ -253,11 +248,6 @@ UNTOUCHED: tuple[Untouched, ...] = (
         "formatted",
         'def program(x):\n    mean = x.mean().item()\n    name = f"{mean:.2f}"\n    return x * len(name)',
         "put into a text",
-    ),
-    _untouched(
-        "the bound of a loop",
-        "def program(x):\n    for _ in range(int((x > 0).sum())):\n        x = x + 1\n    return x",
-        "the course of a loop",
     ),
     _untouched(
         "kept on a dict",

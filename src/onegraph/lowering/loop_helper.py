@@ -39,8 +39,10 @@ def {name}(running, trip, state):
         def copied(values):  # torch.while_loop: nothing is changed in place or handed on as it is
             return tuple([v.clone() for v in values])
 
-        # It has wrong gradients: those are left to Python's loop.
-        if not ({torch}.is_grad_enabled() and any([v.requires_grad for v in trip(*copied(begin))])):
+        new = trip(*copied(begin))
+        keeps = all([n.dtype == b.dtype and n.shape == b.shape for n, b in zip(new, begin)])
+        # It has wrong gradients, and takes no value that changes dtype or shape: those are left to Python's loop.
+        if keeps and not ({torch}.is_grad_enabled() and any([v.requires_grad for v in new])):
             return {torch}.while_loop(
                 lambda *old: running(*old).clone(), lambda *old: copied(trip(*copied(old))), tuple(begin)
             )

@@ -3,8 +3,6 @@ generators."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 from dataclasses import dataclass
 
 from onegraph.model import Break, Call, Outcome, Program
@@ -12,6 +10,7 @@ from onegraph.observe import positions
 from onegraph.observe.recorder import as_break
 from onegraph.state import copy_call, preserved
 from onegraph.torch_private import probing
+from onegraph.torch_private.quiet import muted
 from onegraph.torch_private.records import Raised
 
 
@@ -52,7 +51,7 @@ def explore(program: Program, *, residual: bool = False) -> Probe:
 
 def _trace(program: Program, call: Call, capture: bool) -> probing.Probed:
     own = copy_call(call)
-    with preserved(program), contextlib.redirect_stdout(io.StringIO()):
+    with preserved(program), muted():
         return probing.trace(
             program.target, own.args, own.kwargs, capture=capture, dynamic=program.options.get("dynamic")
         )

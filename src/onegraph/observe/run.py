@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from onegraph.model import Call, Program, Trace
 from onegraph.observe.watch import watch
 from onegraph.state import copy_call, preserved
 from onegraph.torch_private import dynamo
+from onegraph.torch_private.quiet import muted
 
 _CAPTURE = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
 _RESIDUAL = {"nested_graph_breaks": True, **_CAPTURE}
@@ -74,7 +74,7 @@ def _with_errors(trace: Trace, program: Program, failures: list[_Failure]) -> Tr
 
 def _attempt(target: Callable[..., Any], call: Call) -> Exception | None:
     own = copy_call(call)
-    with contextlib.redirect_stdout(io.StringIO()):
+    with muted():
         try:
             target(*own.args, **own.kwargs)
         except Exception as error:  # noqa: BLE001  (whatever the program raises is a result)

@@ -52,6 +52,6 @@ def _verdict(prediction: Prediction) -> Text:
 
 def _next_step(prediction: Prediction, target: str) -> str:
     if prediction.missing:
-        return f"onegraph run {target}"
+        return f"onegraph {'fix' if 'onegraph fix' in prediction.missing else 'run'} {target}"
     first = next((each for found in prediction.obstacles.values() for each in found), None)
     return first.step if first is not None else 'torch.compile(model, mode="reduce-overhead")'

@@ -49,7 +49,9 @@ def shapes(program: Program, vary: str = "") -> ShapesResult:
                 continue
             options = {"dynamic": True} if setting.dynamic else {}
             trials.append(trial(way, world, setting.name, setting.code, setting.mark, options))
-            if trials[-1].shared:
+            if (
+                trials[-1].shared or trials[0].breaks
+            ):  # a break recompiles on its own account: that comes first
                 break
         return ShapesResult(program.name, axes, tuple(trials), tuple(way.refused))
 

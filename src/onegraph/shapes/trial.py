@@ -19,6 +19,7 @@ from onegraph.shapes.result import Proof, Step, Trial
 from onegraph.state import Observation, World, copy_call, run_call
 from onegraph.torch_private import dynamo, guards, marks
 from onegraph.torch_private.hooks import listening
+from onegraph.torch_private.quiet import without_guard_errors
 from onegraph.verify import compare
 
 Mark = Callable[[Call], None]
@@ -67,7 +68,7 @@ def trial(
     codes, names = _Codes(), given_names(program)
     steps: list[Step] = []
     captures = _CAPTURE if program.options.get("fullgraph") else {}
-    with dynamo.patched(**captures), watch() as watching, listening(codes):
+    with without_guard_errors(), dynamo.patched(**captures), watch() as watching, listening(codes):
         for step_name, sizes, call, expected in course.steps:
             own = copy_call(call)
             mark(own)

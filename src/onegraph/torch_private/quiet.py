@@ -23,3 +23,32 @@ def quiet(*, stderr: bool = False) -> Iterator[None]:
             yield
     finally:
         dynamo.setLevel(level)
+
+
+@contextlib.contextmanager
+def muted() -> Iterator[None]:
+    """What the program prints and logs goes nowhere: it is run by us, and has said so already, or never will."""
+    call = logging.Logger.callHandlers
+
+    def own(logger: logging.Logger, record: logging.LogRecord) -> None:
+        if logger.name == "torch" or logger.name.startswith("torch."):
+            call(logger, record)
+
+    logging.Logger.callHandlers = own  # type: ignore[method-assign,assignment]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.Logger.callHandlers = call  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def without_guard_errors() -> Iterator[None]:
+    """A size that can't be dynamic is an exception for us to read; torch logs its whole traceback besides."""
+    guards = logging.getLogger("torch._guards")
+    level = guards.level
+    guards.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        guards.setLevel(level)
