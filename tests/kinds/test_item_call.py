@@ -58,7 +58,7 @@ def _mended(load: Load, text: str) -> str | Declined:
     while sites := _sites(text):
         loaded = load(text)
         facts = measure(loaded.program, Workspace(), loaded.path)
-        (proposed,) = item_call.repairs(Request(sites[0], loaded.path, text, Level.RELAXED, facts))
+        proposed = next(iter(item_call.repairs(Request(sites[0], loaded.path, text, Level.RELAXED, facts))))
         if isinstance(proposed, Declined):
             return proposed
         assert isinstance(proposed, Candidate) and proposed.text != text
