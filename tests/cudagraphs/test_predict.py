@@ -1,16 +1,22 @@
-"""What CUDA graphs can't hold, predicted without a GPU, at the user's line."""
+"""What CUDA graphs can't hold, predicted without a GPU, at the user's line.
+
+A prediction registers its device for the whole process, so they are made in a process of their own.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
-from click.testing import CliRunner
 from torch import nn
 
-from onegraph.apps.cli import main
 from onegraph.cudagraphs import Prediction, predict
 from onegraph.model import Call, Program
 
@@ -94,13 +100,28 @@ class Breaks(Base):
         return self.mix(x)
 
 
-def predicted(model: nn.Module) -> Prediction:
-    return predict(Program("model", model, (Call((torch.randn(4, 8),), {}),)))
+def prediction_of(model: nn.Module, **options: bool) -> Prediction:
+    return predict(Program("model", model, (Call((torch.randn(4, 8),), {}),), options))
+
+
+def left_as_it_was(model: nn.Module) -> bool:
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    prediction_of(model)
+    same = all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    return same and all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        yield pool
 
 
 @pytest.mark.parametrize("model", [Clean, Dropout, Attention, Counter, Number, Constant])
-def test_a_program_that_stays_on_the_device_is_captured_whole(model: type[nn.Module]) -> None:
-    prediction = predicted(model())
+def test_a_program_that_stays_on_the_device_is_captured_whole(
+    elsewhere: ProcessPoolExecutor, model: type[nn.Module]
+) -> None:
+    prediction = elsewhere.submit(prediction_of, model()).result()
     assert prediction.whole, prediction
     assert set(prediction.obstacles) == {"forward", "backward"}
 
@@ -115,37 +136,35 @@ def test_a_program_that_stays_on_the_device_is_captured_whole(model: type[nn.Mod
         (Masked, "index_put with a mask", "y[y > 0] = 0"),
     ],
 )
-def test_what_splits_the_graph_is_named_at_its_line(model: type[nn.Module], kind: str, code: str) -> None:
-    prediction = predicted(model())
+def test_what_splits_the_graph_is_named_at_its_line(
+    elsewhere: ProcessPoolExecutor, model: type[nn.Module], kind: str, code: str
+) -> None:
+    prediction = elsewhere.submit(prediction_of, model()).result()
     assert prediction.captured and not prediction.whole
     found = {each.kind: each for each in prediction.obstacles["forward"]}
     assert found[kind].code == code and found[kind].file == __file__
 
 
-def test_an_input_changed_in_place_keeps_everything_from_capture() -> None:
+def test_an_input_changed_in_place_keeps_everything_from_capture(elsewhere: ProcessPoolExecutor) -> None:
     model = InPlace().requires_grad_(False)
-    prediction = predicted(model)
+    prediction = elsewhere.submit(prediction_of, model).result()
     (obstacle,) = prediction.obstacles["forward"]
     assert obstacle.kind == "mutated input" and obstacle.code == "x.add_(1)"
     assert not prediction.captured
 
 
-def test_sizes_that_vary_are_recorded_again() -> None:
-    program = Program("model", Clean(), (Call((torch.randn(4, 8),), {}),), {"dynamic": True})
-    assert {each.kind for each in predict(program).obstacles["forward"]} == {"dynamic shape"}
+def test_sizes_that_vary_are_recorded_again(elsewhere: ProcessPoolExecutor) -> None:
+    prediction = elsewhere.submit(prediction_of, Clean(), dynamic=True).result()
+    assert {each.kind for each in prediction.obstacles["forward"]} == {"dynamic shape"}
 
 
-def test_a_graph_break_is_said_first() -> None:
-    prediction = predicted(Breaks())
+def test_a_graph_break_is_said_first(elsewhere: ProcessPoolExecutor) -> None:
+    prediction = elsewhere.submit(prediction_of, Breaks()).result()
     assert "onegraph fix" in prediction.missing and not prediction.whole
 
 
-def test_the_original_is_untouched() -> None:
-    model = Counter()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    predicted(model)
-    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-    assert all(parameter.grad is None for parameter in model.parameters())
+def test_the_original_is_untouched(elsewhere: ProcessPoolExecutor) -> None:
+    assert elsewhere.submit(left_as_it_was, Counter()).result()
 
 
 def test_the_command_names_the_line_and_says_that_it_is_a_prediction(tmp_path: Path) -> None:
@@ -154,7 +173,8 @@ def test_the_command_names_the_line_and_says_that_it_is_a_prediction(tmp_path: P
         "import torch\n\nclass M(torch.nn.Module):\n    def forward(self, x):\n        y = x * 2\n"
         "        y[y > 0] = 0\n        return y\n\ndef build():\n    return M(), (torch.rand(4, 8),)\n"
     )
-    result = CliRunner().invoke(main, ["cudagraphs", f"{file}:build"])
-    assert result.exit_code == 1, result.output
-    assert "y[y > 0] = 0" in result.output and "torch.where(mask, y, x)" in result.output
-    assert "not checked against hardware" in result.output
+    command = [sys.executable, "-m", "onegraph", "cudagraphs", f"{file}:build"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "y[y > 0] = 0" in result.stdout and "torch.where(mask, y, x)" in result.stdout
+    assert "not checked against hardware" in result.stdout

@@ -39,7 +39,8 @@ def predict(program: Program) -> Prediction:
     """What ``mode="reduce-overhead"`` would capture of the first call of ``program``, on one GPU.
 
     Nothing runs: shapes, dtypes and devices alone are propagated. The backward pass is looked at where the
-    caller's gradient mode is on and something requires grad. Not yet checked against hardware.
+    caller's gradient mode is on and something requires grad. Not yet checked against hardware. The device that
+    isn't there stays registered in this process: predict in a process that does nothing else.
     """
     if not isinstance(program.target, torch.nn.Module) and _closed_over(program.target):
         return Prediction(
