@@ -238,7 +238,7 @@ def _in_inner(function: ast.AST, node: ast.AST) -> bool:
 def _written(run: _Run, given: Sequence[Given]) -> list[Given]:
     """The tensors that the run may write into. Raises Refused where that can't be said."""
     tensors = [each for each in given if any(fact.is_tensor for fact in each.facts)]
-    made = _made_from(run)
+    made = _made_from(run, {each.name for each in given if all(fact.is_tensor for fact in each.facts)})
     written: list[Given] = []
     for place in pure_code.written_roots(run.statements):
         root = pure_code.root_of(place)
@@ -253,11 +253,13 @@ def _written(run: _Run, given: Sequence[Given]) -> list[Given]:
     return written
 
 
-def _made_from(run: _Run) -> dict[str, set[str]]:
-    """For each name that the run binds: the names that it may be an alias of."""
+def _made_from(run: _Run, tensors: set[str]) -> dict[str, set[str]]:
+    """For each name that the run binds: the names that it may be an alias of. ``+=`` on a tensor makes none."""
     found: dict[str, set[str]] = {}
     for statement in run.statements:
         for node in ast.walk(statement):
+            if isinstance(node, ast.AugAssign) and getattr(node.target, "id", None) in tensors:
+                continue
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 source: ast.expr = node.value
