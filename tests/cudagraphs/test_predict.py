@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -113,8 +114,12 @@ def left_as_it_was(model: nn.Module) -> bool:
 
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        yield pool
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(
+            sys.modules, "__main__", ModuleType("__main__")
+        )  # the new process is to run no main program
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            yield pool
 
 
 @pytest.mark.parametrize("model", [Clean, Dropout, Attention, Counter, Number, Constant])

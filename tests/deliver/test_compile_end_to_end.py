@@ -18,8 +18,8 @@ def step(x):
     return x + 1
 
 
-def numbered(x):
-    return x + os.getpid()
+def placed(x):
+    return x, os.getcwd()
 """
 
 
@@ -43,5 +43,5 @@ def test_a_branch_on_a_tensor_is_mended_on_the_first_call(program: object) -> No
 
 def test_what_no_kind_mends_is_one_error_that_names_the_place(program: object) -> None:
     with pytest.raises(onegraph.GraphBreaksLeft, match=r"end_to_end_program\.py:12:\d+ ") as raised:
-        onegraph.compile(program.numbered, backend="eager")(torch.ones(3))  # type: ignore[attr-defined]
+        onegraph.compile(program.placed, backend="eager")(torch.ones(3))  # type: ignore[attr-defined]
     assert all(site.reason and site.next_step for site in raised.value.sites)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Case:
-    """``condition`` is the source of the tensor test; ``after`` the first candidate."""
+    """``condition`` is the source of the tensor test; ``after`` the first candidate, ``whole`` if it is one graph."""
 
     title: str
     before: str
     condition: str
     after: str = ""
     gradients: bool = True
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ def twice(x, large):
         y = y + z
     return y
 """,
+        whole=False,
     ),
     Case(
         "Python in a condition inside another",
