@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from onegraph.lowering import flow, helper, loop_helper
 from onegraph.lowering.branch import spaced
-from onegraph.lowering.loop_exits import Exits, Loop, tensor_exits
+from onegraph.lowering.loop_exits import Exits
 from onegraph.lowering.loop_guard import Guard, bound_in
+from onegraph.lowering.loop_in_text import Loop, tensor_exits
 from onegraph.lowering.loop_while import WhileLoop, needs_while, trips_unknown
 from onegraph.lowering.place import Place
 from onegraph.lowering.predicate import Tests, is_tensor_test
@@ -94,14 +96,21 @@ class _Lowered:
             taken.add(name := edit.unused_name(source.tree, base, taken))
             return name
 
-        torch = helper.torch_name(text)
-        cond, unit = helper.helper_name(text), edit.indent_unit(text)
-        tests = Tests(source, facts, function, torch, cond)
+        torch, cond = helper.torch_name(text), helper.helper_name(text)
+        names = loop_helper.names_in(text)
+        common: dict[str, Any] = {
+            "source": source,
+            "facts": facts,
+            "function": function,
+            "qualname": self.qualname,
+            "loop": loop,
+            "tests": Tests(source, facts, function, torch, cond),
+            "torch": torch,
+            "unit": edit.indent_unit(text),
+            "unused": unused,
+        }
         if trips_unknown(loop, facts):
-            whole = WhileLoop(
-                source, facts, function, self.qualname, loop, tests, torch, unused, unit,
-                loop_helper.while_name(text),
-            )  # fmt: skip
+            whole = WhileLoop(**common, helper=names["_while_loop"], trips=names["_trips"])
             try:
                 lines = whole.text()
             except Refused:
@@ -115,16 +124,18 @@ class _Lowered:
                 self.forms.add("torch.while_loop")
                 text = edit.replace_lines(text, loop.lineno, edit.position(loop)[2], lines)
                 text = helper.complete(text, cond=cond if f"{cond}(" in lines else None)
-                return loop_helper.complete(text, while_loop=whole.helper)
-        exits = Exits(
-            source, facts, function, self.qualname, loop, tests, torch, unused, unit, _behind(function, loop)
-        )
+                return loop_helper.complete(text, names)
+        exits = Exits(**common, last_helper=names["_last"], rest=_behind(function, loop))
         lines = edit.reindent(exits.text(), edit.indent_of(text, loop.lineno))
         assert exits.last is not None
         between = edit.replace_lines(text, loop.lineno, edit.position(exits.last)[2], lines)
+        first = loop.lineno
+        if names["_last"] in edit.names(edit.parse(between)):  # the text in between runs
+            before = len(between.splitlines())
+            between = loop_helper.complete(between, {"_last": names["_last"]})
+            first += len(between.splitlines()) - before
         self.predicates += exits.predicates
-        end = loop.lineno + len(lines.splitlines())
-        return self._guards(between, exits, loop.lineno, end, taken)
+        return self._guards(between, exits, first, first + len(lines.splitlines()), taken)
 
     def _guards(self, text: str, exits: Exits, first: int, end: int, taken: set[str]) -> str:
         """Every guard between two lines becomes a branch in the graph."""
@@ -138,7 +149,7 @@ class _Lowered:
         loops = [n for n in ast.walk(function) if isinstance(n, Loop) and first <= n.lineno < end]
         own = frozenset[str]().union(*(bound_in(n) for n in loops))
         edits: list[tuple[int, int, str]] = []
-        cond, advance = helper.helper_name(text), None
+        cond, names = helper.helper_name(text), loop_helper.names_in(text)
         for node in guards:
             place = Place(text, node, function, self.qualname)
             guard = Guard(
@@ -149,19 +160,19 @@ class _Lowered:
                 made=frozenset(exits.made),
                 first=free,
                 own=own,
+                advance=names["_advance"],
             )
             guard.taken |= taken
             code, last = guard.if_and_rest(node, {})
             block = edit.reindent(spaced(code, text, node.lineno), edit.indent_of(text, node.lineno))
             edits.append((node.lineno, edit.position(last)[2], block))
             taken |= guard.taken
-            advance = guard.advance if guard.uses_advance else advance
             self.forms |= {"torch.cond"} if f"{cond}(" in code or guard.uses_advance else set()
             self.forms |= {"torch.where"} if guard.selects else set()
             self.notes += guard.notes
             self.predicates += guard.predicates
         edited = edit.replace_spans(text, [(top, 0, bottom + 1, 0, block) for top, bottom, block in edits])
-        edited = loop_helper.complete(edited, advance=advance)
+        edited = loop_helper.complete(edited, names)
         return helper.complete(edited, cond=cond if f"{cond}(" in edited else None)
 
 

@@ -16,73 +16,27 @@ The text in between runs as it is, and does the same; `loop` then lowers its gua
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from onegraph.lowering import choice, flow
+from onegraph.lowering import choice
+from onegraph.lowering.loop_end import refuse_endless, unsafe
+from onegraph.lowering.loop_in_text import Exit, Loop, LoopInText, exits, ifs, tensor_exits
 from onegraph.lowering.loop_numbers import Numbers
 from onegraph.lowering.loop_returns import Returned
-from onegraph.lowering.predicate import Tests, is_tensor_test
+from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
-from onegraph.lowering.source import Source, operand
-from onegraph.model import Predicate
+from onegraph.lowering.source import operand
 from onegraph.rewrite import text as edit
-from onegraph.rewrite.request import Facts
-
-Loop = ast.For | ast.While
-Exit = ast.Break | ast.Continue | ast.Return
-SAFE_FUNCTIONS = frozenset({"isinstance", "len", "hasattr", "callable"})
 
 
-def exits(node: ast.AST | Iterable[ast.AST]) -> Iterator[Exit]:
-    """The statements in the node that leave the loop around it, or its trip."""
-    for part in [node] if isinstance(node, ast.AST) else node:
-        if isinstance(part, Exit):
-            yield part
-        elif isinstance(part, Loop | ast.AsyncFor):
-            yield from flow.inside(part, ast.Return)  # type: ignore[misc]
-            yield from exits(part.orelse)
-        elif not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            yield from exits(ast.iter_child_nodes(part))
+@dataclass(kw_only=True)
+class Exits(LoopInText):
+    """Rewrites one loop of a function."""
 
-
-def tensor_exits(loop: Loop, facts: Facts) -> list[ast.If]:
-    """The tests on tensors in a loop's body on which it is left."""
-    found = []
-    for node in _ifs(loop.body):
-        if any(exits([node])) and is_tensor_test(facts, node.test, {}):
-            found.append(node)
-    return found
-
-
-def _ifs(block: Iterable[ast.AST]) -> Iterator[ast.If]:
-    for part in block:
-        if isinstance(part, ast.If):
-            yield part
-        if not isinstance(
-            part, Loop | ast.AsyncFor | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
-        ):
-            yield from _ifs(ast.iter_child_nodes(part))
-
-
-@dataclass
-class Exits:
-    """Rewrites one loop of a function. ``unused`` makes names."""
-
-    source: Source
-    facts: Facts
-    function: ast.FunctionDef
-    qualname: str
-    loop: Loop
-    tests: Tests
-    torch: str
-    unused: Callable[[str], str]
-    unit: str
-    rest: Sequence[
-        ast.stmt
-    ] = ()  # the statements behind the loop to the end of the function, where it is one block
+    last_helper: str  # the name of `_last`
+    rest: Sequence[ast.stmt] = ()  # behind the loop to the end of the function, where it is one block
     flags: dict[str, bool] = field(default_factory=dict)  # name of a flag that may be Python's -> its value
-    predicates: list[Predicate] = field(default_factory=list)
     first_is_free: bool = True  # no exit was met yet: on the first trip the flag is Python's
     free: list[int] = field(default_factory=list)  # ordinals of guards that the first trip meets so
     guards: int = 0
@@ -110,9 +64,9 @@ class Exits:
         if leaving == {ast.Break, ast.Return}:
             self.found = self.flag("found")
             self.flags[self.found] = False
-        self.numbers = Numbers(self)
+        self.numbers = Numbers(self, self.last_helper)
         if leaving:
-            self._refuse_endless()
+            refuse_endless(self, self.numbers.drivers)
         armed = [self.running] if self.running else []
         header, front = self._header(armed)
         body = front + self.block(loop.body, armed, self._header_end())
@@ -136,9 +90,9 @@ class Exits:
 
     def _header_end(self) -> int:
         first = self.loop.body[0]
-        if edit.first_line(first) == edit.position(_head(self.loop))[2]:
+        if edit.first_line(first) == self.head_end:
             raise Refused("the loop stands on one line", "Put its body on lines of its own.")
-        return edit.position(_head(self.loop))[2]
+        return self.head_end
 
     def _header(self, armed: list[str]) -> tuple[str, str]:
         """The loop's header, and what its test becomes at the top of a trip."""
@@ -198,7 +152,7 @@ class Exits:
 
     def _by_tensor(self, statement: ast.stmt) -> bool:
         return any(
-            is_tensor_test(self.facts, node.test, {}) for node in _ifs([statement]) if any(exits([node]))
+            is_tensor_test(self.facts, node.test, {}) for node in ifs([statement]) if any(exits([node]))
         )
 
     def _segment(self, statements: list[ast.stmt], armed: list[str], header: int | None) -> str:
@@ -405,49 +359,8 @@ class Exits:
 
     # --- judgement ----------------------------------------------------------------------------------------
 
-    def record(self, before: Sequence[str], code: str) -> None:
-        """Tells verification where the conditions went."""
-        after = ast.unparse(ast.parse(code, mode="eval"))
-        self.predicates += [Predicate(self.qualname, text, after) for text in before]
-
-    def _refuse_endless(self) -> None:
-        """A loop goes on to its own end where the program would have left it: that end must come, unseen."""
-        loop = self.loop
-        if isinstance(loop, ast.For):
-            if not finite(loop.iter, self.facts):
-                raise Refused(
-                    f"`{self.source.code(loop.iter)}` may have no end, or change when it is read to its end",
-                    "Loop over a range, a list or a tensor.",
-                )
-            return
-        tests = loop.test.values if isinstance(loop.test, ast.BoolOp) else [loop.test]
-        tests = [
-            *tests,
-            *(n.test for n in _ifs(loop.body) if any(isinstance(e, ast.Break) for e in exits([n]))),
-        ]
-        python = [test for test in tests if not is_tensor_test(self.facts, test, {})]
-        if not any(flow.reads(test) & self.numbers.drivers for test in python):
-            raise Refused(
-                "the loop has no limit that Python counts",
-                "Give the loop a limit: `trips = 0`, `while ... and trips < 10`, `trips += 1`.",
-            )
-        if why := next((w for test in tests if test in python and (w := self._unsafe(test))), None):
-            raise Refused(f"the loop's own end: {why}", "Count the trips in a local number.")
-
     def _unsafe(self, test: ast.expr) -> str | None:
-        """Why a Python test may not be evaluated on trips that don't run."""
-        if not choice.plain(test) and not _arithmetic(test):
-            return f"`{self.source.code(test)}` is more than a comparison"
-        written = {
-            ast.unparse(n)
-            for n in ast.walk(self.loop)
-            if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
-        }
-        read = {ast.unparse(n) for n in ast.walk(test) if isinstance(n, ast.Attribute)}
-        if written & read:
-            return f"the loop changes `{min(written & read)}`"
-        bound = sorted(flow.reads(test) & (flow.binds(self.loop.body) - self.numbers.drivers))
-        return f"the loop changes `{bound[0]}`" if bound else None
+        return unsafe(self, test, self.numbers.drivers)
 
     def _require_safe(self, test: ast.expr, armed: Sequence[str]) -> None:
         if armed and (why := choice.unsafe_to_evaluate(test)):
@@ -457,53 +370,8 @@ class Exits:
             )
 
 
-def finite(node: ast.expr, facts: Facts) -> bool:
-    """Whether going through all of it ends, and changes nothing."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        if node.func.id == "range":
-            return True
-        if node.func.id in ("zip", "enumerate", "reversed", "sorted", "list", "tuple"):
-            return all(
-                finite(argument, facts)
-                for argument in node.args[: 1 if node.func.id == "enumerate" else None]
-            )
-    if isinstance(node, ast.Tuple | ast.List):
-        return True
-    found = facts.values(node)[0]
-    return bool(found) and all(
-        fact.is_tensor or fact.type in _FINITE or ".container." in fact.type for fact in found
-    )
-
-
-_FINITE = frozenset(
-    {"range", "list", "tuple", "dict", "str", "dict_keys", "dict_values", "dict_items", "torch.Size"}
-)
-
-
-def _head(loop: Loop) -> ast.expr:
-    return loop.iter if isinstance(loop, ast.For) else loop.test
-
-
 def _leaves(block: Sequence[ast.stmt]) -> bool:
     return bool(block) and isinstance(block[-1], Exit) and not any(exits(block[:-1]))
-
-
-def _arithmetic(test: ast.expr) -> bool:
-    """Comparisons of sums, differences and products of names and numbers; remainders by a number."""
-    for node in ast.walk(test):
-        if isinstance(node, ast.BinOp):
-            if isinstance(node.op, ast.Mod | ast.FloorDiv):
-                if not (isinstance(node.right, ast.Constant) and node.right.value):
-                    return False
-            elif not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
-                return False
-        elif not isinstance(
-            node,
-            ast.Name | ast.Attribute | ast.Constant | ast.Compare | ast.BoolOp | ast.UnaryOp | ast.expr_context
-            | ast.cmpop | ast.boolop | ast.unaryop | ast.operator,
-        ) and not (isinstance(node, ast.Call) and choice.called(node) in SAFE_FUNCTIONS):  # fmt: skip
-            return False
-    return True
 
 
 def _else_line(node: Loop | ast.If) -> int:

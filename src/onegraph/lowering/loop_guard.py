@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from onegraph.lowering import flow
 from onegraph.lowering.branch import Lowering, handed_on
 from onegraph.lowering.conditional import Conditional
-from onegraph.lowering.loop_helper import advance_name
 from onegraph.lowering.parts import RETURN, Agreed, Branch, Out, Side
 from onegraph.lowering.place import Place
 from onegraph.lowering.predicate import Test
@@ -24,7 +23,8 @@ class Guard(Lowering):
     """Lowers one ``if`` on a loop's flag, and the tensor branches in it.
 
     ``flags`` may be Python values, ``made`` are all that the loop's exits became. ``first`` are the nodes of
-    guards that the first trip meets with a Python flag; ``own`` are the names that the loop binds.
+    guards that the first trip meets with a Python flag; ``own`` are the names that the loop binds. ``advance`` is
+    what `_advance` is called.
     """
 
     def __init__(
@@ -37,12 +37,13 @@ class Guard(Lowering):
         made: frozenset[str],
         first: Iterable[ast.AST],
         own: frozenset[str],
+        advance: str,
     ) -> None:
         super().__init__(request, place, selecting)
         self.flags, self.made, self.own = flags, made, own
         self.first = frozenset(id(node) for node in first)
         self.conditional = Stepping(self)
-        self.advance = advance_name(request.text)
+        self.advance = advance
         self.uses_advance = False
 
     def is_guard(self, test: Test) -> bool:

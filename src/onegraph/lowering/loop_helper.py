@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from onegraph.lowering import helper
 from onegraph.rewrite import text as edit
@@ -13,8 +14,13 @@ def {name}(running, trip, kept):
     if not (isinstance(running, {torch}.Tensor) and {torch}.compiler.is_compiling()):
         return trip() if running else kept()
 
+    def inexact(value):
+        return value.is_floating_point() or value.is_complex()
+
     def packed(values):  # torch.cond has no gradient beside integers: they travel as halves, which floats hold
-        return tuple([v.clone() if v.is_floating_point() else halves(v.long()) for v in values])
+        if any([v.dtype != o.dtype for v, o in zip(values, old)]):
+            raise TypeError("a value changes its dtype from trip to trip")
+        return tuple([v.clone() if inexact(v) else halves(v.long()) for v in values])
 
     def halves(value):
         return {torch}.stack((value >> 32, value & 0xFFFFFFFF)).double()
@@ -24,16 +30,19 @@ def {name}(running, trip, kept):
     new = {torch}.cond(running, lambda: packed(trip()), lambda: packed(kept()))
     return tuple(
         [
-            n * 1 if o.is_floating_point() else ((n[0].long() << 32) | n[1].long()).to(o.dtype)
+            n * 1 if inexact(o) else ((n[0].long() << 32) | n[1].long()).to(o.dtype)
             for n, o in zip(new, old)
         ]
     )
 '''
 
 WHILE = '''\
-def {name}(running, trip, state):
-    """``while running(*state): state = trip(*state)``; compiled without gradients, one loop in the graph."""
-    if {torch}.compiler.is_compiling():
+def {name}(running, trip, state, inner=0):
+    """``while running(*state): state = trip(*state)``; compiled without gradients, one loop in the graph.
+
+    Numbers among the first ``inner`` values are not read behind the loop.
+    """
+    if {torch}.compiler.is_compiling() and all([isinstance(v, (int, {torch}.Tensor)) for v in state]):
         begin = [v.clone() if isinstance(v, {torch}.Tensor) else {torch}.full((), v) for v in state]
 
         def copied(values):  # torch.while_loop: nothing is changed in place or handed on as it is
@@ -43,38 +52,55 @@ def {name}(running, trip, state):
         keeps = all([n.dtype == b.dtype and n.shape == b.shape for n, b in zip(new, begin)])
         # It has wrong gradients, and takes no value that changes dtype or shape: those are left to Python's loop.
         if keeps and not ({torch}.is_grad_enabled() and any([v.requires_grad for v in new])):
-            return {torch}.while_loop(
+            end = {torch}.while_loop(
                 lambda *old: running(*old).clone(), lambda *old: copied(trip(*copied(old))), tuple(begin)
             )
+            # A number comes out as one.
+            read = [isinstance(v, int) and i >= inner for i, v in enumerate(state)]
+            return tuple([v.item() if number else v for v, number in zip(end, read)])
     while running(*state):
         state = trip(*state)
     return state
 '''
 
+TRIPS = '''\
+def {name}(number, take):
+    """How many trips ``range(take(number))`` makes; while compiling, integers in a tensor stay there."""
+    if {torch}.compiler.is_compiling() and isinstance(number, {torch}.Tensor):
+        if not (number.is_floating_point() or number.is_complex()):
+            return number.reshape(()).long()
+    return len(range(take(number)))
+'''
 
-def advance_name(text: str) -> str:
-    """The name under which ``_advance`` is, or will be, in the file."""
-    return _name(text, "_advance", ADVANCE)
+LAST = '''\
+def {name}(values):
+    """The last of these ``(flag, value)`` whose flag holds; while compiling, tensors choose among integers."""
+    if {torch}.compiler.is_compiling():
+        values = [(flag, value) for flag, value in values if isinstance(flag, {torch}.Tensor) or flag]
+        known = [i for i, (flag, _) in enumerate(values) if flag is True][-1]
+        (_, chosen), *rest = values[known:]
+        if all([type(value) is int for _, value in values[known:]]):
+            for flag, value in rest:
+                chosen = {torch}.where(flag, value, chosen)
+            return int(chosen)
+    return [value for flag, value in values if flag][-1]
+'''
 
 
-def while_name(text: str) -> str:
-    """The name under which ``_while_loop`` is, or will be, in the file."""
-    return _name(text, "_while_loop", WHILE)
+BODIES = {"_advance": ADVANCE, "_while_loop": WHILE, "_trips": TRIPS, "_last": LAST}
 
 
-def complete(text: str, *, advance: str | None = None, while_loop: str | None = None) -> str:
+def names_in(text: str) -> dict[str, str]:
+    """The names under which the helpers are, or will be, in the file."""
+    return {base: _name(text, base) for base in BODIES}
+
+
+def complete(text: str, names: Mapping[str, str]) -> str:
     """The text with the helpers that it calls."""
-    text = text if while_loop is None else _added(text, while_loop, WHILE)
-    return text if advance is None else _added(text, advance, ADVANCE)
-
-
-def _name(text: str, base: str, body: str) -> str:
-    tree, torch = edit.parse(text), helper.torch_name(text)
-    for number in range(1, 100):
-        name = base if number == 1 else f"{base}_{number}"
-        if _is_there(tree, name, body, torch) or name not in edit.names(tree):
-            return name
-    raise ValueError(f"every name from {base} to {base}_99 is taken")
+    read = edit.names(edit.parse(text))
+    for base, name in names.items():
+        text = _added(text, name, BODIES[base]) if name in read else text
+    return text
 
 
 def _added(text: str, name: str, body: str) -> str:
@@ -87,3 +113,12 @@ def _added(text: str, name: str, body: str) -> str:
 def _is_there(tree: ast.Module, name: str, body: str, torch: str) -> bool:
     ours = ast.dump(ast.parse(body.format(name=name, torch=torch)).body[0])
     return any(isinstance(s, ast.FunctionDef) and s.name == name and ast.dump(s) == ours for s in tree.body)
+
+
+def _name(text: str, base: str) -> str:
+    tree, torch = edit.parse(text), helper.torch_name(text)
+    for number in range(1, 100):
+        name = base if number == 1 else f"{base}_{number}"
+        if _is_there(tree, name, BODIES[base], torch) or name not in edit.names(tree):
+            return name
+    raise ValueError(f"every name from {base} to {base}_99 is taken")

@@ -1,8 +1,8 @@
-"""Python numbers in a loop that a tensor ends: what drives the loop, and what counts its trips.
+"""Python numbers in a loop that a tensor ends: they go on as if it had not, and the value of the last trip is taken.
 
-The loop's own variables go on where the program would have stopped; where one is read behind the loop, its
-last value is kept apart. A counter becomes a tensor that stands still when the loop does, and a Python number
-again behind it.
+A number that follows from the trips alone (the loop's variable, a counter) is the same in a trip whether a tensor
+ended the loop before it or not. So Python goes on with it, and it keeps its type; where it is read behind the
+loop, the values of all trips are kept with the flag of each, and `_last` takes the one that counts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onegraph.lowering import flow
+from onegraph.lowering.loop_end import unsafe
 from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
 from onegraph.rewrite.request import UNDEFINED, Fact
@@ -23,72 +24,92 @@ _PYTHON = {"int", "float", "bool"}
 
 
 class Numbers:
-    """The Python numbers of one loop."""
+    """The Python numbers of one loop. ``helper`` is the name of `_last`."""
 
-    def __init__(self, owner: Exits) -> None:
-        self.owner = owner
+    def __init__(self, owner: Exits, helper: str) -> None:
+        self.owner, self.helper = owner, helper
         loop = owner.loop
         self.at_top = ""
         self.setup: list[str] = []
         self.behind: list[str] = []
-        targets = flow.binds(loop.target) if isinstance(loop, ast.For) else frozenset[str]()
-        self.targets = targets
-        self.drivers = targets | self._drivers()
-        self.live = flow.live_after(owner.function, loop) | _returned_names(loop)
+        self.targets = flow.binds(loop.target) if isinstance(loop, ast.For) else frozenset[str]()
+        self.live = owner.live_after() | _returned_names(loop)
         self.carried = self.live | flow.needed_first(loop.body)
-        self.counters: set[str] = set()
-        self.frozen: dict[str, str] = {}
+        self.drivers = self.targets | self._drivers()
+        self.frozen: dict[str, str] = {}  # names read behind the loop -> the list of their values
         if owner.running:
             for name in sorted(self.drivers & self.live & flow.binds(loop)):
                 self._freeze(name)
 
-    # --- what drives the loop -----------------------------------------------------------------------------
+    # --- what goes on -------------------------------------------------------------------------------------
 
     def _drivers(self) -> frozenset[str]:
-        """Names that Python tests of the loop read, and that its body counts on."""
+        """Numbers that each trip computes from others of them and from what the loop leaves alone."""
         owner, loop = self.owner, self.owner.loop
+        found = {name for name in flow.binds(loop.body) - self.targets if self._is_number(name)}
+        while True:
+            going = frozenset(found) | self.targets
+            kept = {n for n in found if not any(unsafe(owner, v, going) for v in self._values(n))}
+            if kept == found:
+                break
+            found = kept
+        wanted = (self.carried | self._tested()) & found
+        while more := {r for n in wanted for v in self._values(n) for r in flow.reads(v)} & found - wanted:
+            wanted |= more
+        return frozenset(wanted)
+
+    def _tested(self) -> frozenset[str]:
+        """What the Python tests of the loop read."""
+        loop, read = self.owner.loop, frozenset[str]()
         tests: list[ast.expr] = [loop.test] if isinstance(loop, ast.While) else []
         tests += [n.test for n in flow.inside(loop.body, ast.If) if isinstance(n, ast.If)]
-        read = frozenset[str]()
         for test in tests:
-            parts = test.values if isinstance(test, ast.BoolOp) else [test]
-            for part in parts:
-                if not is_tensor_test(owner.facts, part, {}):
+            for part in test.values if isinstance(test, ast.BoolOp) else [test]:
+                if not is_tensor_test(self.owner.facts, part, {}):
                     read |= flow.reads(part)
-        return frozenset(name for name in read & flow.binds(loop.body) if self._counts(name))
+        return read
 
-    def _counts(self, name: str) -> bool:
-        """Whether each statement in the body that binds the name stands in the body itself, and counts."""
-        body = self.owner.loop.body
-        binding = [s for s in body if name in flow.binds(s)]
-        return bool(binding) and all(_is_step(s, name) for s in binding)
+    def _is_number(self, name: str) -> bool:
+        """Whether statements of the body itself alone bind the name, each to a Python number."""
+        binding = [s for s in self.owner.loop.body if name in flow.binds(s)]
+        return bool(binding) and all(_bound_alone(s) == name and self._to_number(s, name) for s in binding)
+
+    def _to_number(self, statement: ast.stmt, name: str) -> bool:
+        found = self.owner.facts.names(statement, [name], after=True)[name]
+        known = {fact.type for fact in found if fact.type != UNDEFINED}
+        return bool(known) and known <= _PYTHON
+
+    def _values(self, name: str) -> list[ast.expr]:
+        """What the body computes for the name."""
+        return [_value(s) for s in self.owner.loop.body if _bound_alone(s) == name]
+
+    # --- what is read behind the loop ---------------------------------------------------------------------
 
     def _freeze(self, name: str) -> None:
-        """Keep the last value of a name that goes on: it is read behind the loop."""
+        """Keep the values of a name that goes on."""
         owner = self.owner
-        first = owner.loop.body[0]
-        seen = owner.facts.names(first, [name])[name]
+        seen = owner.facts.names(owner.loop.body[-1], [name], after=True)[name]
+        seen = (*seen, *owner.facts.names(owner.loop.body[0], [name])[name])
         kinds = {fact.type for fact in seen if fact.type != UNDEFINED}
         if kinds != {"int"}:
-            what = (
-                "a tensor" if any(f.is_tensor for f in seen) else f"a {' or '.join(sorted(kinds)) or 'value'}"
-            )
             raise Refused(
-                f"`{name}`, {what} of the trip that ends the loop, is read behind it",
-                f"Give it another name in the loop: `last_{name} = {name}`.",
+                f"`{name}`, {_words(seen)} of the trip that ends the loop, is read behind it",
+                "Keep it as a tensor."
+                if kinds <= _PYTHON
+                else f"Give it another name in the loop: `last_{name} = {name}`.",
             )
-        last = self.frozen[name] = owner.unused(f"last_{name}")
+        values = self.frozen[name] = owner.unused(f"last_{name}")
+        before = owner.facts.names(owner.loop, [name])[name]
+        bound = name not in self.targets and all(fact.type != UNDEFINED for fact in before)
+        self.setup.append(f"{values} = [(True, {name})]" if bound else f"{values} = []")
         if name in self.targets:
             self.at_top += self._kept(name)
-        else:
-            self.setup.append(f"{last} = {name}")
-        self.behind.append(f"{name} = int({last})")
+        take = f"{name} = {self.helper}({values})"
+        self.behind.append(take if bound else f"if {values}:\n{owner.unit}{take}")
 
     def _kept(self, name: str) -> str:
-        last, running = self.frozen[name], self.owner.running
-        return (
-            f"{last} = {name} if {running} is True else {self.owner.torch}.where({running}, {name}, {last})\n"
-        )
+        values = self.frozen[name]
+        return f"{values} = [*{values}, ({self.owner.running}, {name})]\n"
 
     # --- statements ---------------------------------------------------------------------------------------
 
@@ -96,11 +117,11 @@ class Numbers:
         """Statements on numbers as late as they can be, so that guards stay whole."""
         found = list(statements)
         for index in range(len(found) - 2, -1, -1):
-            if self._target(found[index]) is None:
+            if not self._goes_on(found[index]):
                 continue
             at = index
             while at + 1 < len(found) and _independent(found[at], found[at + 1]):
-                if self._target(found[at + 1]) is not None:
+                if self._goes_on(found[at + 1]):
                     break
                 found[at], found[at + 1] = found[at + 1], found[at]
                 at += 1
@@ -108,122 +129,63 @@ class Numbers:
 
     def line(self, statement: ast.stmt, armed: Sequence[str]) -> str | None:
         """The line of a statement on a Python number; None where the statement is none."""
-        name = self._target(statement)
-        if name is None:
+        if not self._goes_on(statement):
             return None
-        code = self.owner.source.block([statement])
-        if name in self.drivers:
-            if any(flag != self.owner.running for flag in armed):
-                raise Refused(f"`{name}` counts the trips behind a `continue`", f"Count `{name}` first.")
-            return code + (self._kept(name) if name in self.frozen else "")
-        return self._counted(name, statement, armed)
-
-    def _target(self, statement: ast.stmt) -> str | None:
-        """The name of a Python number that the statement alone sets; None for anything else."""
-        if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-            name, value = statement.target.id, statement.value
-        elif (
-            isinstance(statement, ast.Assign)
-            and len(statement.targets) == 1
-            and isinstance(statement.targets[0], ast.Name)
-        ):
-            name, value = statement.targets[0].id, statement.value
-        else:
-            return None
-        if name in self.drivers:
-            return name
-        if name not in self.carried:
-            return None  # of one trip
-        return name if self._is_number(statement, name, value) else None
-
-    def _is_number(self, statement: ast.stmt, name: str, value: ast.expr) -> bool:
-        after = self.owner.facts.names(statement, [name], after=True)[name]
-        known = {fact.type for fact in after if fact.type != UNDEFINED}
-        return bool(known) and known <= _PYTHON and not any(isinstance(n, ast.Call) for n in ast.walk(value))
-
-    def _counted(self, name: str, statement: ast.stmt, armed: Sequence[str]) -> str:
-        """A number that follows the trips: `n += 1` adds the flag, another value is chosen by it."""
-        owner = self.owner
-        if list(armed) != [owner.running]:
+        owner, name = self.owner, _bound_alone(statement)
+        assert name is not None
+        if any(flag != owner.running for flag in armed):
             raise Refused(
                 f"`{name}` counts what follows a `continue`",
-                "Keep it as a tensor: `torch.zeros((), dtype=torch.long)`.",
+                f"Count `{name}` first, or keep it as a tensor: `torch.zeros((), dtype=torch.long)`.",
             )
-        facts = [f for f in owner.facts.names(statement, [name], after=True)[name] if f.type != UNDEFINED]
-        if {f.type for f in facts} != {"int"}:
+        if isinstance(statement, ast.AugAssign) and not self._surely_number(name):
             raise Refused(
-                f"`{name}` is a Python {_short(facts)} that changes from trip to trip", "Keep it as a tensor."
+                f"`{ast.unparse(statement)}` changes a tensor in place, if `{name}` is one on another call",
+                f"Write `{name} = {ast.unparse(ast.BinOp(ast.Name(name), statement.op, statement.value))}`.",
             )
-        value = statement.value  # type: ignore[attr-defined]
-        if flow.reads(value) & self.counters - {name}:
-            raise Refused(f"`{name}` is computed from another counter", "Keep both as tensors.")
-        self.counters.add(name)
-        self._refuse_uses(name)
-        restored = f"{name} = int({name})"
-        if name in self.live and restored not in self.behind:
-            self.behind.append(restored)
-        running = owner.running
-        if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add) and _is_one(value):
-            return f"{name} = {name} + {running}\n"
-        new = owner.source.code(value)
-        if isinstance(statement, ast.AugAssign):
-            sign = ast.unparse(statement).split("=", 1)[0].split()[-1]
-            new = f"{name} {sign} {new}"
-        return f"{name} = {new} if {running} is True else {owner.torch}.where({running}, {new}, {name})\n"
+        if name not in self.frozen:
+            return owner.source.block([statement])
+        if not owner.first_is_free and any(line == f"{self.frozen[name]} = []" for line in self.setup):
+            raise Refused(f"`{name}` may have no value where the loop ends", f"Set `{name}` before the loop.")
+        return owner.source.block([statement]) + self._kept(name)
 
-    def _refuse_uses(self, name: str) -> None:
-        """Inside the loop the counter is a tensor: nothing there may need a Python number."""
-        owner = self.owner
-        parents = {c: p for p in ast.walk(owner.loop) for c in ast.iter_child_nodes(p)}
-        for use in (n for s in owner.loop.body for n in ast.walk(s)):
-            if not (isinstance(use, ast.Name) and use.id == name and isinstance(use.ctx, ast.Load)):
-                continue
-            statement: ast.AST = use
-            while not isinstance(statement, ast.stmt):
-                statement = parents[statement]
-            if isinstance(statement, ast.Return) or self._target(statement) == name:
-                continue
-            parent = parents[use]
-            if isinstance(parent, ast.BinOp):
-                other = parent.right if parent.left is use else parent.left
-                seen = owner.facts.values(other)[0]
-                if seen and all(_promotes(fact) for fact in seen):
-                    continue
-            raise Refused(
-                f"`{name}` counts the trips, and `{ast.unparse(parent)}` needs it as a Python number",
-                f"Use the loop's own variable there: `for {name} in range(...)`.",
-            )
+    def _goes_on(self, statement: ast.stmt) -> bool:
+        return _bound_alone(statement) in self.drivers
+
+    def _surely_number(self, name: str) -> bool:
+        """Whether the function itself gives the name a number to begin with, whoever calls."""
+        function = self.owner.function
+        if any(isinstance(a, ast.arg) and a.arg == name for a in ast.walk(function.args)):
+            return False
+        inside = {id(n) for n in ast.walk(self.owner.loop)}
+        binding = [
+            s for s in flow.inside(function.body, ast.stmt) if id(s) not in inside and name in flow.binds(s)
+        ]
+        simple = [
+            s for s in binding if isinstance(s, ast.stmt) and not isinstance(s, ast.If | ast.For | ast.While)
+        ]
+        return bool(simple) and all(
+            _bound_alone(s) == name and isinstance(_value(s), ast.Constant) for s in simple
+        )
 
 
-def _promotes(fact: Fact) -> bool:
-    return bool(fact.shape) and (fact.dtype or "").startswith(("torch.float", "torch.bfloat", "torch.int64"))
-
-
-def _is_one(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and type(value.value) is int and value.value == 1
-
-
-def _is_step(statement: ast.stmt, name: str) -> bool:
-    """``n += 1`` or ``n = n * 2``: from the name and constants alone."""
+def _bound_alone(statement: ast.stmt) -> str | None:
+    """The name that a plain assignment binds."""
     if isinstance(statement, ast.AugAssign):
-        return (
-            isinstance(statement.target, ast.Name)
-            and statement.target.id == name
-            and _constant(statement.value)
-        )
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0]
-        names = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
-        plain = all(
-            isinstance(n, ast.BinOp | ast.Name | ast.Constant | ast.operator | ast.expr_context)
-            for n in ast.walk(statement.value)
-        )
-        return isinstance(target, ast.Name) and target.id == name and names <= {name} and plain
-    return False
+        target: ast.expr | None = statement.target
+    else:
+        single = isinstance(statement, ast.Assign) and len(statement.targets) == 1
+        target = statement.targets[0] if single and isinstance(statement, ast.Assign) else None
+    return target.id if isinstance(target, ast.Name) else None
 
 
-def _constant(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and isinstance(value.value, int)
+def _value(statement: ast.stmt) -> ast.expr:
+    """What a plain assignment computes; of ``n += 1`` the sum."""
+    if isinstance(statement, ast.AugAssign):
+        assert isinstance(statement.target, ast.Name)
+        return ast.BinOp(ast.Name(statement.target.id, ast.Load()), statement.op, statement.value)
+    assert isinstance(statement, ast.Assign)
+    return statement.value
 
 
 def _independent(first: ast.stmt, second: ast.stmt) -> bool:
@@ -239,5 +201,9 @@ def _returned_names(loop: ast.stmt) -> frozenset[str]:
     return found
 
 
-def _short(facts: Sequence[Fact]) -> str:
-    return " or ".join(sorted({fact.type.rpartition(".")[2] for fact in facts}))
+def _words(facts: Sequence[Fact]) -> str:
+    if any(fact.is_tensor for fact in facts):
+        return "a tensor"
+    return "a " + (
+        " or ".join(sorted({f.type.rpartition(".")[2] for f in facts if f.type != UNDEFINED})) or "value"
+    )

@@ -72,17 +72,19 @@ class Returned:
         return facts.values(node)[0] or facts.values(node, force=force)[0]
 
     def _number(self, name: str, early: str, late: str) -> str:
-        """One Python number out of two."""
+        """One Python number out of two: nothing of the early one is read where no trip decided."""
         owner = self.owner
-        frozen = owner.numbers.frozen.get(early)
-        if frozen is not None:
-            owner.numbers.behind.remove(f"{early} = int({frozen})")
-            early = frozen
-        flag = owner.found or owner.running
+        flag, last = owner.found or owner.running, owner.numbers.helper
         start = owner.flags[flag]
-        pair = (early, late) if owner.found else (late, early)
-        chosen = f"int({owner.torch}.where({flag}, {pair[0]}, {pair[1]}))"
-        return f"{name} = {late} if {flag} is {start} else {chosen}\n"
+        kept = owner.numbers.frozen.get(early)
+        if owner.found:
+            pairs = f"(True, {late}), ({flag}, {early})"
+        elif kept is not None:  # the values of the trips, and the one behind them
+            owner.numbers.behind = [line for line in owner.numbers.behind if f"({kept})" not in line]
+            pairs = f"*{kept}, ({flag}, {late})"
+        else:
+            pairs = f"(True, {early}), ({flag}, {late})"
+        return f"{name} = {late} if {flag} is {start} else {last}([{pairs}])\n"
 
     def _chosen(self, both: list[tuple[str, str, str]]) -> str:
         """An ``if`` for the tensors that differ."""

@@ -15,15 +15,14 @@ gradient may flow the loop is declined, and the helper leaves it to Python on an
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from onegraph.lowering import choice, flow, ops, state
-from onegraph.lowering.loop_exits import Loop, exits, tensor_exits
-from onegraph.lowering.predicate import Tests, is_tensor_test
+from onegraph.lowering.loop_in_text import Loop, LoopInText, exits, tensor_exits
+from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
-from onegraph.lowering.source import Source, operand
-from onegraph.model import Predicate
+from onegraph.lowering.source import operand
 from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import UNDEFINED, Fact, Facts
 
@@ -46,22 +45,12 @@ def trips_unknown(loop: Loop, facts: Facts) -> bool:
     return not python or min(bounds, default=0) > MANY
 
 
-@dataclass
-class WhileLoop:
+@dataclass(kw_only=True)
+class WhileLoop(LoopInText):
     """Rewrites one loop."""
 
-    source: Source
-    facts: Facts
-    function: ast.FunctionDef
-    qualname: str
-    loop: Loop
-    tests: Tests
-    torch: str
-    unused: Callable[[str], str]
-    unit: str
     helper: str
-    predicates: list[Predicate] = field(default_factory=list)
-    behind: list[str] = field(default_factory=list)
+    trips: str
     notes: list[str] = field(default_factory=list)
 
     def text(self) -> str:
@@ -74,9 +63,11 @@ class WhileLoop:
         kinds = {name: self._kind(name) for name in names}
         self._judged(body, names, kinds)
         conditions = self._conditions(names, kinds)
+        numbers = [n for n in names if kinds[n] == "int" and n not in self.live_after()]
+        names = [*numbers, *(n for n in names if n not in numbers)]
         setup, extra_names, extra_values, extra_start = "", list[str](), list[str](), list[str]()
         if isinstance(loop, ast.For):
-            counter, limit, setup = self._counted(names)
+            counter, limit, setup = self._counted()
             extra_names.append(counter)
             extra_values.append(f"{counter} + 1")
             extra_start.append("0")
@@ -88,7 +79,7 @@ class WhileLoop:
             extra_start.append("True")
             conditions.insert(0, running)
         every = [*extra_names, *names]
-        lines = self.source.block(body, above=self._header_end())
+        lines = self.source.block(body, above=self.head_end)
         values = [*extra_values, *names]
         returned = f"{values[0]}," if len(values) == 1 else ", ".join(values)
         trip = self.unused("trip")
@@ -96,15 +87,13 @@ class WhileLoop:
         code = setup + f"def {trip}({', '.join(every)}):\n"
         code += edit.reindent(f"{lines}return {returned}\n", self.unit) + "\n"
         going = " & ".join(operand(c, of="&") if len(conditions) > 1 else c for c in conditions)
-        call = f"{self.helper}(lambda {', '.join(every)}: {going}, {trip}, {_tuple([*extra_start, *names])})"
-        targets = [*("_" for _ in extra_names), *names]
+        inner = len(extra_names) + len(numbers)
+        given = f"lambda {', '.join(every)}: {going}, {trip}, {_tuple([*extra_start, *names])}"
+        call = f"{self.helper}({given}{f', inner={inner}' if inner else ''})"
+        targets = [*("_" for _ in range(inner)), *names[len(numbers) :]]
         left = f"({targets[0]},)" if len(targets) == 1 else ", ".join(targets)
         code += edit.wrap_call(f"{left} = {call}").rstrip("\n") + "\n"
-        return code + "".join(f"{line}\n" for line in self.behind)
-
-    def _header_end(self) -> int:
-        head = self.loop.iter if isinstance(self.loop, ast.For) else self.loop.test
-        return edit.position(head)[2]
+        return code
 
     # --- parts of the loop --------------------------------------------------------------------------------
 
@@ -129,7 +118,7 @@ class WhileLoop:
                 f"`{self.source.code(last.test)}` mixes Python and tensors", "Test the tensor alone."
             )
         code = test.select_code(self.torch)
-        self._record(test.before, code, endless=test.negated)
+        self.record(test.before, code, endless=test.negated)
         return body[:-1], code if test.negated else f"~{operand(code)}"
 
     def _conditions(self, names: Sequence[str], kinds: dict[str, str]) -> list[str]:
@@ -146,10 +135,10 @@ class WhileLoop:
             if not tensor and not (isinstance(part, ast.Compare) and flow.reads(part) & counters):
                 raise Refused(f"`{self.source.code(part)}` is decided by Python", "Test it before the loop.")
         code = test.select_code(self.torch)
-        self._record(test.before, code, endless=not test.negated)
+        self.record(test.before, code, endless=not test.negated)
         return [f"~{operand(code)}" if test.negated else code, *test.python]
 
-    def _counted(self, names: Sequence[str]) -> tuple[str, str, str]:
+    def _counted(self) -> tuple[str, str, str]:
         """Counter, limit and the line that binds it, of a loop over ``range(n)``."""
         loop = self.loop
         assert isinstance(loop, ast.For)
@@ -158,18 +147,24 @@ class WhileLoop:
             raise Refused(f"`for ... in {self.source.code(loop.iter)}` over a number that a tensor gives",
                           "Loop over `range(n)`.")  # fmt: skip
         counter = loop.target.id
-        if counter in flow.live_after(self.function, loop):
+        if counter in self.live_after():
             raise Refused(
                 f"`{counter}` is read behind the loop", f"Keep it under another name: `last = {counter}`."
             )
         self._refuse_uses(counter)
         if counter == "_":
             counter = self.unused("index")
-        inner = _number_of(limit)
-        if inner is None:
+        if isinstance(limit, ast.Constant):
             return counter, self.source.code(limit), ""
-        name = self.unused("limit")
-        return counter, name, f"{name} = {self.torch}.as_tensor({self.source.code(inner)}).long()\n"
+        name, inner = self.unused("limit"), _number_of(limit)
+        if inner is None:
+            return counter, name, f"{name} = len(range({self.source.code(limit)}))\n"
+        take = (
+            "int"
+            if isinstance(limit, ast.Call) and isinstance(limit.func, ast.Name)
+            else "lambda t: t.item()"
+        )
+        return counter, name, f"{name} = {self.trips}({self.source.code(inner)}, {take})\n"
 
     # --- what is carried ----------------------------------------------------------------------------------
 
@@ -177,7 +172,7 @@ class WhileLoop:
         """The names that one trip hands to the next, or to what is behind the loop."""
         loop = self.loop
         test = flow.reads(loop.test) if isinstance(loop, ast.While) else frozenset[str]()
-        wanted = flow.needed_first(body) | test | flow.live_after(self.function, loop)
+        wanted = flow.needed_first(body) | test | self.live_after()
         bound = flow.binds(body) | frozenset(
             key for key, c in state.changes(list(body), lambda _: self.facts).items() if not c.attribute
         )
@@ -200,8 +195,6 @@ class WhileLoop:
         types = {f.type for f in (*before, *after)}
         if types == {"int"}:
             self._refuse_uses(name)
-            if name in flow.live_after(self.function, self.loop):
-                self.behind.append(f"{name} = int({name})")
             return "int"
         if not all(f.is_tensor for f in (*before, *after)):
             raise Refused(
@@ -270,10 +263,36 @@ class WhileLoop:
         self.notes.append(
             "one graph where no gradient flows through the loop; else Python runs it, as before"
         )
-        live = flow.live_after(self.function, self.loop)
-        shared = [f"`{n}`" for n in names if kinds[n] == "tensor" and n in live and not self._fresh(n)]
+        live = self.live_after()
+        shared = [n for n in names if kinds[n] == "tensor" and n in live and not self._fresh(n)]
+        for name in shared:
+            if (written := self._written_behind(name)) is not None:
+                raise Refused(
+                    f"line {written.lineno} changes in place what `{name}` is if the loop makes no trip",
+                    f"Begin with `{name} = {name}.clone()`, or bind a new value behind the loop.",
+                )
         if shared:
-            self.notes.append(f"where the loop makes no trip, a copy of {', '.join(shared)} comes out of it")
+            names_ = ", ".join(f"`{n}`" for n in shared)
+            self.notes.append(f"where the loop makes no trip, a copy of {names_} comes out of it")
+
+    def _written_behind(self, name: str) -> ast.stmt | None:
+        """A statement behind the loop that changes in place what the name held before it."""
+        every = sorted(
+            flow.binds(self.function.body)
+            | {n.arg for n in ast.walk(self.function) if isinstance(n, ast.arg)}
+        )
+        seen = self.facts.names(self.loop, every)
+        mine = {f.storage for f in seen[name]}
+        same = {name, *(n for n, found in seen.items() if mine & {f.storage for f in found if f.is_tensor})}
+        end = edit.position(self.loop)[2]
+        looped = any(
+            n is not self.loop and any(part is self.loop for part in ast.walk(n))
+            for n in flow.inside(self.function.body, ast.For, ast.While)
+        )
+        statements = [n for n in ast.walk(self.function) if isinstance(n, ast.stmt)]
+        return next(
+            (s for s in statements if (s.lineno > end or looped) and same & state.written_in_place(s)), None
+        )
 
     def _fresh(self, name: str) -> bool:
         """Whether the tensor was made in this function, right before the loop, and given to nobody."""
@@ -292,10 +311,6 @@ class WhileLoop:
                 for v in values
             )
         )
-
-    def _record(self, before: Sequence[str], code: str, *, endless: bool) -> None:
-        after = ast.unparse(ast.parse(code, mode="eval"))
-        self.predicates += [Predicate(self.qualname, text, after, endless) for text in before]
 
 
 def _tuple(parts: Sequence[str]) -> str:
