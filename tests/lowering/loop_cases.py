@@ -330,6 +330,23 @@ def f(x, tol):
         _with(0.3, 1.3, 2.0, 0.0, 9.0),
     ),
     Loop(
+        "a counter that the loop needs as a number",
+        """\
+def f(x, tol):
+    n, best = 0, 0
+    for i in range(3):
+        x = x * 0.5 + x[n] / (n + 1)
+        n += 1
+        if x.norm() < tol:
+            break
+        best = i
+    return x * n, n, best
+""",
+        "x.norm() < tol",
+        _with(0.3, 1.3, 2.0, 0.0, 9.0),
+        has=("n = _last(last_n)",),
+    ),
+    Loop(
         "loops in loops",
         """\
 def f(x, tol):
@@ -521,21 +538,65 @@ def f(x, tol):
         _with(1.0, 9.0),
     ),
     Refusal(
-        "a counter that the loop needs",
-        "needs it as a Python number",
+        "a counter behind a continue",
+        "counts what follows a `continue`",
         """\
 def f(x, tol):
     n = 0
     for _ in range(3):
-        x = x.narrow(0, n, 2)
+        if x.norm() < tol:
+            continue
+        x = x * 0.5
+        n += 1
+    return x, n
+""",
+        "x.norm() < tol",
+        _with(1.0, 9.0),
+    ),
+    Refusal(
+        "a counter that may be a tensor, changed in place",
+        "changes a tensor in place, if `n` is one",
+        """\
+def f(x, tol, n=0):
+    for _ in range(3):
+        x = x * 0.5
         n += 1
         if x.norm() < tol:
             break
-        x = torch.cat([x, x])
+    return x, n
+""",
+        "x.norm() < tol",
+        _with(1.0, 9.0),
+    ),
+    Refusal(
+        "a tensor that is changed in place behind, where the loop may make no trip",
+        "changes in place what `x` is if the loop makes no trip",
+        """\
+def f(x, tol):
+    kept = x.view(-1)
+    while x.norm() > tol:
+        x = x * 0.5
+    kept.add_(1)
+    return x
+""",
+        "x.norm() > tol",
+        _with(1.0, 9.0),
+    ),
+    Refusal(
+        "another name for a tensor that is changed in place behind, where the loop may make no trip",
+        "line 12 changes it in place",
+        """\
+def f(x, tol):
+    kept = x
+    for _ in range(3):
+        if x.norm() < tol:
+            break
+        x = x * 0.5
+    kept.add_(1)
     return x
 """,
         "x.norm() < tol",
-        _with(9.0),
+        _with(1.0, 9.0),
     ),
     Refusal(
         "an iterator without an end",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from onegraph.lowering import builtin_helpers, fill, flow, helper, ops, state
 from onegraph.lowering.agreement import Agreement
+from onegraph.lowering.aliases import sharing
 from onegraph.lowering.choice import Choice, called
 from onegraph.lowering.conditional import Conditional
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
@@ -422,6 +423,9 @@ class Lowering:
 
     def _refuse_changed_behind(self, keys: Sequence[str], handed: str, node: ast.AST) -> None:
         """An in-place change behind the branch reaches both names of one tensor, but only one of two copies."""
+        at = node if isinstance(node, ast.stmt) else self.place.statement
+        if at is not None and handed.isidentifier():
+            keys = [*keys, *sharing(handed, at, self.place.function, self.facts)]
         for key in keys:
             if (written := self.place.written_in_place_behind(key, node)) is not None:
                 raise Refused(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from onegraph.lowering import choice, flow
-from onegraph.lowering.loop_in_text import LoopInText, exits, ifs
+from onegraph.lowering.loop_in_text import Loop, LoopInText, exits, ifs
 from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
 from onegraph.rewrite.request import Facts
@@ -26,16 +26,55 @@ def refuse_endless(text: LoopInText, drivers: frozenset[str]) -> None:
                 "Loop over a range, a list or a tensor.",
             )
         return
-    tests = loop.test.values if isinstance(loop.test, ast.BoolOp) else [loop.test]
-    tests = [*tests, *(n.test for n in ifs(loop.body) if any(isinstance(e, ast.Break) for e in exits([n])))]
+    broken = [n.test for n in ifs(loop.body) if any(isinstance(e, ast.Break) for e in exits([n]))]
+    tests = [*_parts(loop.test, ast.And), *broken]
     python = [test for test in tests if not is_tensor_test(text.facts, test, {})]
-    if not any(flow.reads(test) & drivers for test in python):
+    limits = [part for part in _parts(loop.test, ast.And) if _comes_to(part, loop, drivers, goes_on=True)]
+    limits += [p for t in broken for p in _parts(t, ast.Or) if _comes_to(p, loop, drivers, goes_on=False)]
+    if not limits:
         raise Refused(
             "the loop has no limit that Python counts",
             "Give the loop a limit: `trips = 0`, `while ... and trips < 10`, `trips += 1`.",
         )
     if why := next((w for test in python if (w := unsafe(text, test, drivers))), None):
         raise Refused(f"the loop's own end: {why}", "Count the trips in a local number.")
+
+
+def _parts(test: ast.expr, joined: type[ast.boolop]) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, joined) else [test]
+
+
+def _comes_to(test: ast.expr, loop: Loop, drivers: frozenset[str], *, goes_on: bool) -> bool:
+    """Whether a counter comes to the limit in ``n < limit``, where the loop goes on, or ``n >= limit``, where it
+    ends."""
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1):
+        return False
+    left, op, right = test.left, test.ops[0], test.comparators[0]
+    for counter, limit, less in ((left, right, ast.Lt | ast.LtE), (right, left, ast.Gt | ast.GtE)):
+        counts = isinstance(counter, ast.Name) and counter.id in drivers
+        fixed = not flow.reads(limit) & flow.binds(loop.body)
+        if counts and fixed and isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+            grows = isinstance(op, less) == goes_on
+            return _steps(loop, ast.unparse(counter)) == {1 if grows else -1}
+    return False
+
+
+def _steps(loop: Loop, name: str) -> set[int]:
+    """In which direction the statements of the body count the name by a constant; 0 for anything else."""
+    found = set[int]()
+    for statement in (s for s in loop.body if name in flow.binds(s)):
+        op: ast.operator | None = None
+        by: ast.expr | None = None
+        if isinstance(statement, ast.AugAssign):
+            op, by = statement.op, statement.value
+        elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp):
+            value = statement.value
+            if isinstance(value.left, ast.Name) and value.left.id == name:
+                op, by = value.op, value.right
+        positive = isinstance(by, ast.Constant) and isinstance(by.value, int | float) and by.value > 0
+        direction = 1 if isinstance(op, ast.Add) else -1 if isinstance(op, ast.Sub) else 0
+        found.add(direction if positive else 0)
+    return found
 
 
 def unsafe(text: LoopInText, test: ast.expr, drivers: frozenset[str]) -> str | None:

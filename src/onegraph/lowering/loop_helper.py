@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 
-from onegraph.lowering import helper
-from onegraph.rewrite import text as edit
+from onegraph.lowering import written_helpers
 
 ADVANCE = '''\
 def {name}(running, trip, kept):
@@ -92,33 +90,9 @@ BODIES = {"_advance": ADVANCE, "_while_loop": WHILE, "_trips": TRIPS, "_last": L
 
 def names_in(text: str) -> dict[str, str]:
     """The names under which the helpers are, or will be, in the file."""
-    return {base: _name(text, base) for base in BODIES}
+    return written_helpers.names_in(text, BODIES)
 
 
 def complete(text: str, names: Mapping[str, str]) -> str:
     """The text with the helpers that it calls."""
-    read = edit.names(edit.parse(text))
-    for base, name in names.items():
-        text = _added(text, name, BODIES[base]) if name in read else text
-    return text
-
-
-def _added(text: str, name: str, body: str) -> str:
-    text, torch = edit.ensure_torch_import(text)
-    if _is_there(edit.parse(text), name, body, torch):
-        return text
-    return edit.insert_after_imports(text, body.format(name=name, torch=torch))
-
-
-def _is_there(tree: ast.Module, name: str, body: str, torch: str) -> bool:
-    ours = ast.dump(ast.parse(body.format(name=name, torch=torch)).body[0])
-    return any(isinstance(s, ast.FunctionDef) and s.name == name and ast.dump(s) == ours for s in tree.body)
-
-
-def _name(text: str, base: str) -> str:
-    tree, torch = edit.parse(text), helper.torch_name(text)
-    for number in range(1, 100):
-        name = base if number == 1 else f"{base}_{number}"
-        if _is_there(tree, name, BODIES[base], torch) or name not in edit.names(tree):
-            return name
-    raise ValueError(f"every name from {base} to {base}_99 is taken")
+    return written_helpers.complete(text, names, BODIES)

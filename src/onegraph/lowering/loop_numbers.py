@@ -161,12 +161,8 @@ class Numbers:
         binding = [
             s for s in flow.inside(function.body, ast.stmt) if id(s) not in inside and name in flow.binds(s)
         ]
-        simple = [
-            s for s in binding if isinstance(s, ast.stmt) and not isinstance(s, ast.If | ast.For | ast.While)
-        ]
-        return bool(simple) and all(
-            _bound_alone(s) == name and isinstance(_value(s), ast.Constant) for s in simple
-        )
+        simple = [s for s in binding if not isinstance(s, ast.If | ast.For | ast.While)]
+        return bool(simple) and all(isinstance(_given(s, name), ast.Constant) for s in simple)
 
 
 def _bound_alone(statement: ast.stmt) -> str | None:
@@ -177,6 +173,18 @@ def _bound_alone(statement: ast.stmt) -> str | None:
         single = isinstance(statement, ast.Assign) and len(statement.targets) == 1
         target = statement.targets[0] if single and isinstance(statement, ast.Assign) else None
     return target.id if isinstance(target, ast.Name) else None
+
+
+def _given(statement: ast.AST, name: str) -> ast.expr | None:
+    """The expression that an assignment gives to the name; None where that is not written out."""
+    if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
+        return None
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = list(zip(target.elts, value.elts, strict=True))
+    else:
+        pairs = [(target, value)]
+    return next((v for t, v in pairs if isinstance(t, ast.Name) and t.id == name), None)
 
 
 def _value(statement: ast.stmt) -> ast.expr:

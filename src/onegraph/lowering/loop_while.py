@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from onegraph.lowering import choice, flow, ops, state
+from onegraph.lowering.aliases import sharing
 from onegraph.lowering.loop_in_text import Loop, LoopInText, exits, tensor_exits
 from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
@@ -277,13 +278,7 @@ class WhileLoop(LoopInText):
 
     def _written_behind(self, name: str) -> ast.stmt | None:
         """A statement behind the loop that changes in place what the name held before it."""
-        every = sorted(
-            flow.binds(self.function.body)
-            | {n.arg for n in ast.walk(self.function) if isinstance(n, ast.arg)}
-        )
-        seen = self.facts.names(self.loop, every)
-        mine = {f.storage for f in seen[name]}
-        same = {name, *(n for n, found in seen.items() if mine & {f.storage for f in found if f.is_tensor})}
+        same = sharing(name, self.loop, self.function, self.facts)
         end = edit.position(self.loop)[2]
         looped = any(
             n is not self.loop and any(part is self.loop for part in ast.walk(n))

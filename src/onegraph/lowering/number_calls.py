@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from onegraph.lowering.inserts import Inserts
-from onegraph.lowering.number_ops import Bound, NotAlike, Operators, bound_in, literal_of
+from onegraph.lowering.number_ops import Operators
+from onegraph.lowering.number_uses import Bound, NotAlike, bound_in, literal_of
 from onegraph.lowering.numbers import Carried, Number
 from onegraph.rewrite import text as source
 

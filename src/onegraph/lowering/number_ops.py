@@ -4,58 +4,15 @@ none."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from enum import Enum
 
 from onegraph.lowering import numbers
 from onegraph.lowering.inserts import Inserts
+from onegraph.lowering.number_uses import KEEP, Bound, NotAlike, literal_of, repeatable, sign_of, targets
 from onegraph.lowering.numbers import Carried, Cast, Number, Unlike
-from onegraph.lowering.pure_code import root_of, written_roots
 from onegraph.rewrite import text as source
 from onegraph.rewrite.request import Fact, Facts
-
-KEEP = "Keep the value a tensor there, or compute it outside the compiled function."
-
-
-class Bound(Enum):
-    """A use that only a Python number can serve: what it is, and the next step."""
-
-    RETURN = ("is returned", "Return the tensor, and call .item() on it outside the compiled function.")
-    RAISED = (
-        "is part of an exception",
-        "Raise with a constant message, or check outside the compiled function.",
-    )
-    CONDITION = ("decides a condition", "Test the tensor itself: onegraph mends branches on tensors.")
-    LOOP = ("sets the course of a loop", "Loop a fixed number of times, and mask what is too much.")
-    INDEX = (
-        "is used as an index or a bound",
-        "Index with the tensor: x.index_select(0, i.view(1)).squeeze(0).",
-    )
-    SIZE = (
-        "is used as a size",
-        "Use the largest size and a mask, or set torch._dynamo.config.capture_scalar_outputs.",
-    )
-    TEXT = ("is put into a text", "Make the text outside the compiled function.")
-    PRINT = ("is printed", "Print outside the compiled function.")
-    LOG = ("is logged", "Log outside the compiled function.")
-    COLLECTED = ("is kept in a list, tuple, set or dict", KEEP)
-    STORED = ("is stored outside the function's own variables", "Store the detached tensor instead.")
-    ATTRIBUTE = ("is asked for an attribute of Python numbers", KEEP)
-    INNER = ("is read by an inner function", "Pass the tensor to it as an argument.")
-    CALL = ("is passed to a function", KEEP)
-    PATHS = ("has another type on another path", KEEP)
-    OTHER = ("is used in a way that needs a Python number", KEEP)
-
-
-class NotAlike(Exception):
-    """A use that a 0-dim tensor can't serve exactly. ``use`` ends the sentence "the number ..."."""
-
-    def __init__(self, node: ast.AST, use: Bound | str, next_step: str = KEEP) -> None:
-        self.node = node
-        self.use, self.next_step = use.value if isinstance(use, Bound) else (use, next_step)
-        super().__init__(self.use)
-
 
 OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -98,7 +55,7 @@ class Operators:
             square = isinstance(op, ast.Pow) and literal_of(right_node) == 2 and left is not None
             raise NotAlike(
                 node,
-                f"is an operand of `{_sign(op)}`, which rounds differently for tensors",
+                f"is an operand of `{sign_of(op)}`, which rounds differently for tensors",
                 "Write the square as a product: `a * a`." if square else KEEP,
             )
         if statement is not None:
@@ -197,7 +154,7 @@ class Operators:
         assigned = [
             part.value
             for part in ast.walk(self.function)
-            if isinstance(part, ast.Assign) and names & set(_targets(part))
+            if isinstance(part, ast.Assign) and names & set(targets(part))
         ]
         return any(
             isinstance(part, ast.Attribute) and part.attr in ("item", "tolist")
@@ -341,7 +298,7 @@ class Operators:
         self.inserts.clear(node)
         if type(node.op) not in OPERATORS:
             raise NotAlike(
-                node, f"is an operand of `{_sign(node.op)}=`, which rounds differently for tensors"
+                node, f"is an operand of `{sign_of(node.op)}=`, which rounds differently for tensors"
             )
         facts = self._target_facts(node)
         if facts is None:
@@ -357,81 +314,6 @@ class Operators:
         self.same_category(target, carried, facts)
         if any(fact.device != carried.device for fact in facts):
             raise NotAlike(target, "meets a tensor on another device")
-
-    def index(
-        self, node: ast.Subscript, parts: Sequence[ast.expr], indices: Mapping[ast.expr, Carried]
-    ) -> Carried | None:
-        """``x[i]`` as ``x[i.view(1)].squeeze(0)``: the same values, bounds and negative indices; no longer a view."""
-        listed = literal_numbers(source.parse(self.inserts.text), self.function, node.value)
-        if listed is not None and len(parts) == 1 and isinstance(node.ctx, ast.Load):
-            return self._element(node, listed, *indices.items())
-        facts = self.classify(node.value, node)
-        if isinstance(facts, Number) or any(not fact.shape for fact in facts):
-            raise NotAlike(node, Bound.INDEX)
-        for part, carried in indices.items():
-            if carried.number is not Number.INT or not carried.certain:
-                raise NotAlike(node, Bound.INDEX)
-            if any(fact.device != carried.device for fact in facts) and carried.device != "cpu":
-                raise NotAlike(node, "indexes a tensor on another device")
-            self.inserts.suffix(node, part, ".view(1)", operand=False)
-        if isinstance(node.ctx, ast.Store):
-            return None
-        self._check_not_written(node)
-        self.inserts.suffix(node, node, f".squeeze({self._dropped(node, parts, indices)})", operand=False)
-        return None
-
-    def _element(self, node: ast.Subscript, number: Number, index: tuple[ast.expr, Carried]) -> Carried:
-        """``numbers[i]`` as ``torch.tensor(numbers)[i.view(1)].reshape(())``."""
-        part, carried = index
-        if carried.number is not Number.INT or not carried.certain:
-            raise NotAlike(node, Bound.INDEX)
-        place = "" if carried.device == "cpu" else f', device="{carried.device}"'
-        made = f", dtype={number.dtype.replace('torch', self.torch)}{place})"
-        self.inserts.around(node, node.value, f"{self.torch}.tensor(", made)
-        self.inserts.suffix(node, part, ".view(1)", operand=False)
-        self.inserts.suffix(node, node, ".reshape(())", operand=False)
-        return Carried(number, carried.device)
-
-    def _dropped(self, node: ast.AST, parts: Sequence[ast.expr], indices: Mapping[ast.expr, Carried]) -> int:
-        """The dimension that an index of one element leaves behind."""
-        sliced: list[int] = []  # for each index, how many slices stand in front of it
-        count = 0
-        for part in parts:
-            if part in indices:
-                sliced.append(count)
-            elif isinstance(part, ast.Slice):
-                count += 1
-            else:
-                other = self.classify(part, node)
-                if not isinstance(other, Number) or other is not Number.INT:
-                    raise NotAlike(node, "is an index beside another tensor or an ellipsis")
-        return sliced[0] if len(set(sliced)) == 1 else 0
-
-    def _check_not_written(self, node: ast.Subscript) -> None:
-        """A row that is kept must not be written through, nor change behind its back."""
-        consumers = ast.BinOp | ast.Compare | ast.UnaryOp
-        if any(
-            isinstance(part, consumers) and node in ast.iter_child_nodes(part)
-            for part in ast.walk(self.function)
-        ):
-            return  # used up on the spot
-        holders = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
-        for statement in ast.walk(self.function):
-            if isinstance(statement, ast.Assign) and statement.value is node:
-                holders |= set(_targets(statement))
-        body = [
-            part
-            for part in ast.walk(self.function)
-            if isinstance(part, ast.stmt) and part is not self.function
-        ]
-        for place in written_roots(body):
-            root = root_of(place)
-            if isinstance(root, ast.Name) and root.id in holders:
-                raise NotAlike(
-                    node,
-                    f"is an index into `{ast.unparse(node.value)}`, which is written in place",
-                    "Index with the tensor: x.index_select(0, i.view(1)).squeeze(0).",
-                )
 
     def is_tensor_name(self, node: ast.AugAssign) -> bool:
         """Whether the target of an augmented assignment is a tensor at that point."""
@@ -489,56 +371,3 @@ class Operators:
         if not carried.certain:
             raise NotAlike(node, Bound.PATHS)
         self.inserts.suffix(owner, node, suffix, operand=operand)
-
-
-def _targets(node: ast.Assign) -> list[str]:
-    return [part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)]
-
-
-def bound_in(function: ast.AST) -> set[str]:
-    """The names that a function binds."""
-    stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return stored | {n.arg for n in ast.walk(function) if isinstance(n, ast.arg)}
-
-
-def literal_of(node: ast.expr) -> int | float | None:
-    """The value of a literal number, with its sign."""
-    sign = 1
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        sign, node = (-1 if isinstance(node.op, ast.USub) else 1), node.operand
-    value = node.value if isinstance(node, ast.Constant) else None
-    return sign * value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def literal_numbers(tree: ast.Module, function: ast.AST, node: ast.expr) -> Number | None:
-    """The type of the numbers in a list or tuple that is written out where its name is bound, once."""
-    if not isinstance(node, ast.Name):
-        return None
-    inside = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and node.id in _targets(n)]
-    if not inside and node.id in bound_in(function):
-        return None
-    bound: list[ast.stmt] = [*inside] or [
-        s for s in source.toplevel(tree) if node.id in source.bound_names(s)
-    ]
-    value = bound[0].value if len(bound) == 1 and isinstance(bound[0], ast.Assign) else None
-    uses = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == node.id]
-    read = {
-        id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load)
-    }
-    if any(id(n) not in read and isinstance(n.ctx, ast.Load) for n in uses):
-        return None  # somebody may change it
-    if not isinstance(value, ast.List | ast.Tuple) or not value.elts:
-        return None
-    found = {type(literal_of(element)) for element in value.elts}
-    return {float: Number.FLOAT, int: Number.INT}.get(found.pop()) if len(found) == 1 else None
-
-
-def repeatable(node: ast.expr) -> bool:
-    """An expression that can be written twice: a name, or attributes of one."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
-
-
-def _sign(op: ast.operator) -> str:
-    return ast.unparse(ast.BinOp(ast.Name("a"), op, ast.Name("b")))[2:-2]

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from onegraph.lowering import numbers
 from onegraph.lowering.inserts import Inserts
 from onegraph.lowering.number_calls import Calls
-from onegraph.lowering.number_ops import Bound, NotAlike, Operators, bound_in
+from onegraph.lowering.number_index import Indices
+from onegraph.lowering.number_ops import Operators
+from onegraph.lowering.number_uses import Bound, NotAlike, bound_in
 from onegraph.lowering.numbers import Carried
 from onegraph.rewrite import text as source
 from onegraph.rewrite.request import Facts
@@ -70,6 +72,7 @@ class _Flow:
         self.function, self.facts, self.roots, self.after = function, facts, roots, after
         self.inserts = Inserts(text)
         self.operators = Operators(facts, self.inserts, function)
+        self.indices = Indices(self.operators)
         self.calls = Calls(self.operators, self.inserts, function)
         self.loops: list[_Loop] = []
         self.tries: list[Env] = []
@@ -321,7 +324,7 @@ class _Flow:
             if isinstance(part, ast.Slice):
                 self.children(part, env, Bound.INDEX)
         indices = {part: carried for part, carried in held.items() if carried is not None}
-        return self.operators.index(node, parts, indices) if indices else None
+        return self.indices.index(node, parts, indices) if indices else None
 
     def call(self, node: ast.Call, env: Env) -> Carried | None:
         if isinstance(node.func, ast.Attribute):
