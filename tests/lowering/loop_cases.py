@@ -584,7 +584,7 @@ def f(x, tol):
     ),
     Refusal(
         "another name for a tensor that is changed in place behind, where the loop may make no trip",
-        "line 12 changes it in place",
+        "changes it in place",
         """\
 def f(x, tol):
     kept = x

@@ -5,11 +5,10 @@ it.
 What else it causes: the code behind it runs in a graph of its own, which is compiled again when the number
 changes (as an int), and whose backward pass keeps one more activation.
 
-Relaxed: the number is only used in arithmetic. It stays a 0-dim tensor, detached (``.item()`` cuts the
-gradient) and of the precision that Python computes in: float64, int64 (numbers beyond 64 bits are not kept),
-bool. Where a 0-dim tensor would promote differently from a number, a cast is put in. Results, dtypes and
-gradients are eager's bit for bit for tensors like the recorded ones. On another call, a 0-dim or an integer
-tensor in their place would promote differently: that is why it is not exact.
+Relaxed: the number is only used in arithmetic. `_number` keeps it as a 0-dim tensor, detached (``.item()`` cuts the
+gradient) and of the precision that Python computes in: float64, int64 (numbers beyond 64 bits are not kept), bool.
+Where it meets a tensor, `_beside` gives it the promotion of a Python number, by the dtype and the dimensions of each
+call: results, dtypes and gradients are eager's bit for bit. What no tensor can do is done with the number, as before.
 An index into a tensor becomes a tensor of one index; what it reads is a copy, no view. A condition becomes one on a
 tensor, which ``branch_on_tensor`` mends.
 Of ``float(t)`` of a floating tensor, torch's warning, where that tensor requires grad, is not given.
@@ -31,7 +30,7 @@ from collections.abc import Iterator
 from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.item_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.item_examples import UNTOUCHED as _UNTOUCHED
-from onegraph.lowering import numbers
+from onegraph.lowering import number_helper, numbers
 from onegraph.lowering.handed import handed_along
 from onegraph.lowering.numbers import Carried, Number
 from onegraph.lowering.one_value import for_one_value
@@ -50,27 +49,6 @@ UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 _BUILTINS = {"float": Number.FLOAT, "int": Number.INT, "bool": Number.BOOL}
 _METHODS = ("item", "tolist")
 _WARNING = "torch's warning about {}() of a tensor that requires grad is no longer given"
-_CASTS = {Number.FLOAT: ".double()", Number.INT: ".long()", Number.BOOL: ".bool()"}
-_REDUCTIONS = frozenset(
-    [
-        "mean",
-        "sum",
-        "max",
-        "min",
-        "prod",
-        "norm",
-        "std",
-        "var",
-        "median",
-        "any",
-        "all",
-        "amax",
-        "amin",
-        "argmax",
-        "argmin",
-        "nansum",
-    ]
-)
 
 
 def recognises(break_: Break, node: ast.AST | None) -> bool:
@@ -80,10 +58,9 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
     return break_.gb_type.startswith("Data dependent operator") and scalar_read and _taken(node) is not None
 
 
-# Results keep their dtype for what was measured; the text can't prove it for every other call.
-_PROMOTION = (
-    "dtypes are those of eager for tensors like the recorded ones; on another call, a tensor without dimensions or of "
-    "integers in their place may come out in another precision"
+_OTHER_CALLS = (
+    "on another call, a tensor of another kind of number (integers for floats), or beside a half precision or narrow "
+    "integer tensor without dimensions, is read by Python as before, which breaks the graph there"
 )
 
 
@@ -124,10 +101,8 @@ def _carried(request: Request) -> Iterator[Candidate | Declined]:
     inner = _innermost(function, node)
     try:
         (facts,) = request.facts.values(tensor)
-        root = _root(node, tensor, facts, source.ensure_torch_import(request.text)[1])
+        root = _root(request.text, node, tensor, facts, number_helper.names_in(request.text)["_number"])
         text = carry(request.text, inner, request.facts, roots={node: root})
-        if not _surely_tensor(tensor):
-            text = source.ensure_torch_import(text)[0]
     except NotAlike as unlike:
         line = getattr(unlike.node, "lineno", node.lineno)
         where = "The" if line == node.lineno else f"In line {line}, the"
@@ -141,7 +116,7 @@ def _carried(request: Request) -> Iterator[Candidate | Declined]:
         text=text,
         functions=(request.site.function,),
         notes=(
-            _PROMOTION,
+            _OTHER_CALLS,
             *((_WARNING.format(node.func.id),) if warned and isinstance(node.func, ast.Name) else ()),
         ),
     )
@@ -162,7 +137,7 @@ def _taken(node: ast.AST | None) -> ast.expr | None:
     return None
 
 
-def _root(node: ast.Call, tensor: ast.expr, facts: tuple[Fact, ...], torch: str) -> Root:
+def _root(text: str, node: ast.Call, tensor: ast.expr, facts: tuple[Fact, ...], helper: str) -> Root:
     """The call as a tensor: detached, of Python's precision, without dimensions, and a copy. Raises
     NotAlike."""
     if not facts:
@@ -188,59 +163,32 @@ def _root(node: ast.Call, tensor: ast.expr, facts: tuple[Fact, ...], torch: str)
     if number is Number.INT and own is Number.FLOAT:
         raise NotAlike(node, "is cut to an integer: Python raises on NaN and infinity, a tensor does not")
     held = Carried(number, device, nonnegative=_nonnegative(tensor))
-    flat = "" if _without_dimensions(tensor) else ".reshape(())"
-    if name is not None and not _surely_tensor(tensor):  # another caller may pass a number
-        end = f", dtype={number.dtype.replace('torch', torch)}).detach().clone(){flat}"
-        return Root(held, _edits(node, tensor, f"{torch}.as_tensor(", end))
-    suffix = ".detach()" + ("" if _fresh(tensor) else ".clone()") + _CASTS[number] + flat
-    return Root(held, _edits(node, tensor, "", suffix))
+    kind = {Number.BOOL: "bool", Number.INT: "int", Number.FLOAT: "float"}[number]
+    return Root(held, _edits(text, node, tensor, helper, f", {kind}, {name}" if name else f", {kind}"))
 
 
-def _edits(node: ast.Call, tensor: ast.expr, before: str, after: str) -> tuple[source.Edit, ...]:
-    """``t.item()`` or ``float(t)`` as ``before`` + ``t`` + ``after``."""
+def _edits(
+    text: str, node: ast.Call, tensor: ast.expr, helper: str, arguments: str
+) -> tuple[source.Edit, ...]:
+    """``t.item()`` or ``float(t)`` as ``helper(t, arguments)``; comments stay where they are."""
     line, column, end_line, end_column = source.position(node)
-    if isinstance(node.func, ast.Attribute):  # from the name behind the dot to the end
-        name_line, name_end = source.position(node.func)[2:]
-        return ((name_line, name_end - len(node.func.attr), end_line, end_column, after.removeprefix(".")),)
-    inner = source.position(tensor)
-    bare = isinstance(tensor, ast.Name | ast.Attribute | ast.Call | ast.Subscript) and inner[0] == inner[2]
-    if not before and not bare:
-        before, after = "(", ")" + after
+    behind = source.position(tensor)[2:]
+    if isinstance(node.func, ast.Name):
+        head = source.position(node.func)
+        return ((*head, helper), (*behind, *behind, arguments))
+    assert isinstance(node.func, ast.Attribute)
+    name_line, name_end = source.position(node.func)[2:]
+    row = source.lines(text)[name_line - 1].encode()[: name_end - len(node.func.attr)]
+    if not row.rstrip().endswith(b"."):
+        raise NotAlike(node, "is written over several lines", "Write `.item()` on one line.")
+    dot = len(row.rstrip()) - 1
+    parentheses = source.position(tensor)[:2] != (line, column)  # its own, which become those of the call
+    opens = column + 1 if parentheses else column
     return (
-        (line, column, inner[0], inner[1], before),
-        (inner[2], inner[3], end_line, end_column, after),
+        (line, column, line, opens, f"{helper}("),
+        (*behind, *behind, arguments if parentheses else f"{arguments})"),
+        (name_line, dot, end_line, end_column, ""),
     )
-
-
-def _surely_tensor(tensor: ast.expr) -> bool:
-    """Whether only a tensor can stand there, whoever calls."""
-    if isinstance(tensor, ast.BinOp):
-        return _surely_tensor(tensor.left) or _surely_tensor(tensor.right)
-    if isinstance(tensor, ast.Compare):
-        return _surely_tensor(tensor.left)
-    if isinstance(tensor, ast.UnaryOp):
-        return _surely_tensor(tensor.operand)
-    return _reduction(tensor)
-
-
-def _fresh(tensor: ast.expr) -> bool:
-    """A new tensor that nothing else names, so that a change in place elsewhere can't reach it."""
-    if isinstance(tensor, ast.UnaryOp):
-        return not isinstance(tensor.op, ast.UAdd)
-    return isinstance(tensor, ast.BinOp | ast.Compare) or _reduction(tensor)
-
-
-def _without_dimensions(tensor: ast.expr) -> bool:
-    if not isinstance(tensor, ast.Call) or not _reduction(tensor) or tensor.keywords:
-        return False
-    assert isinstance(tensor.func, ast.Attribute)
-    is_function = isinstance(tensor.func.value, ast.Name) and tensor.func.value.id in ("torch", "th")
-    return len(tensor.args) == (1 if is_function else 0)
-
-
-def _reduction(tensor: ast.expr) -> bool:
-    """``t.mean()``, ``torch.mean(t)``, ``t.sum(0)``: a new tensor."""
-    return isinstance(tensor, ast.Call) and _method(tensor) in _REDUCTIONS
 
 
 def _nonnegative(tensor: ast.expr) -> bool:

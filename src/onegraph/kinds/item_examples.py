@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from onegraph.kinds.base import Example, Untouched
+from onegraph.lowering import number_helper
 from onegraph.lowering.one_value import HELPER_TEXT
 from onegraph.model import Level
 
@@ -18,6 +19,12 @@ def _module(program: str, inputs: str) -> str:
     return f"{_HEAD}{program.strip()}\n\n\ndef inputs():\n    return {_INPUTS[inputs]}\n"
 
 
+def _mended(program: str, inputs: str) -> str:
+    """A module that calls the helpers in ``program``."""
+    text = _module(program, inputs)
+    return number_helper.complete(text, number_helper.names_in(_HEAD))
+
+
 def _example(
     title: str,
     before: str,
@@ -27,7 +34,7 @@ def _example(
     level: Level = Level.RELAXED,
     grad: bool = True,
 ) -> Example:
-    return Example(title, _module(before, inputs), _module(after, inputs), level, grad)
+    return Example(title, _module(before, inputs), _mended(after, inputs), level, grad)
 
 
 def _untouched(title: str, program: str, reason: str, inputs: str = "floats") -> Untouched:
@@ -44,8 +51,8 @@ def program(x):
 """,
         """
 def program(x):
-    scale = x.norm().detach().double()
-    return x * scale + 1
+    scale = _number(x.norm(), float)
+    return x * _beside(scale, x) + 1
 """,
     ),
     _example(
@@ -58,9 +65,9 @@ def program(x):
 """,
         """
 def program(x):
-    mean = x.mean().detach().double()
+    mean = _number(x.mean(), float)
     third = (mean + 1) / 3 - 0.1
-    return (x - mean) * third
+    return (x - _beside(mean, x)) * _beside(third, x)
 """,
     ),
     _example(
@@ -74,8 +81,8 @@ def program(x):
         """
 def program(x):
     total = x.sum()
-    scale = x.abs().max().detach().double()
-    return total * scale.to(total.dtype), x.reciprocal() * scale
+    scale = _number(x.abs().max(), float)
+    return total * _beside(scale, total), x.reciprocal() * _beside(scale, x)
 """,
     ),
     _example(
@@ -87,8 +94,8 @@ def program(x):
 """,
         """
 def program(x):
-    positive = (x > 0).sum().detach().long()
-    return x * (positive.double() / (x.numel() or 1 / 0)) + positive
+    positive = _number((x > 0).sum(), int)
+    return x * _beside(positive.double() / (x.numel() or 1 / 0), x) + _beside(positive, x)
 """,
     ),
     _example(
@@ -100,8 +107,8 @@ def program(x, scale=torch.tensor([2.5])):
 """,
         """
 def program(x, scale=torch.tensor([2.5])):
-    scale = torch.as_tensor(scale, dtype=torch.float64).detach().clone().reshape(())
-    return x * scale + (x.detach().mean() * 2).detach().double().reshape(())
+    scale = _number(scale, float, float)
+    return (operand := x * _beside(scale, x)) + _beside(_number(x.detach().mean() * 2, float, float), operand)
 """,
         level=Level.RELAXED,
     ),
@@ -114,8 +121,8 @@ def program(x):
 """,
         """
 def program(x):
-    peak = x.float().abs().max().detach().double()
-    return x / peak.clamp(min=1e-06) + peak * 0.1
+    peak = _number(x.float().abs().max(), float)
+    return x / _beside(peak.clamp(min=1e-06), x) + _beside(peak * 0.1, x)
 """,
         "halves",
         grad=False,
@@ -129,8 +136,8 @@ def program(x):
 """,
         """
 def program(x):
-    mean = x.float().mean().detach().double()
-    return x * mean.to(torch.get_default_dtype()), x.clamp(max=x.max().detach().long())
+    mean = _number(x.float().mean(), float)
+    return x * _beside(mean, x), x.clamp(max=_beside(_number(x.max(), int), x))
 """,
         "integers",
         grad=False,
@@ -149,9 +156,9 @@ def program(x):
 def program(x):
     total = 0.0
     for part in (x, x * 2):
-        norm = part.norm().detach().double()
+        norm = _number(part.norm(), float)
         total = total + norm * norm
-    return x / (total + 1e-6)
+    return x / _beside(total + 1e-6, x)
 """,
     ),
     _example(
@@ -166,9 +173,9 @@ def program(x):
         """
 def program(x):
     state = torch.ones((), dtype=torch.float64)
-    before = state.detach().clone().double().reshape(())
+    before = _number(state, float)
     state.add_(1)
-    return x * before + torch.sqrt(abs(before)) * state.sum().detach().double()
+    return x * _beside(before, x) + _beside(torch.sqrt(abs(before)) * _number(state.sum(), float), x)
 """,
     ),
     _example(
@@ -189,9 +196,9 @@ SCALES = [0.5, 1.5, 2.5]
 
 def program(x):
     y = x.flatten()
-    best = y[:3].argmax().detach().long()
+    best = _number(y[:3].argmax(), int)
     scale = torch.tensor(SCALES, dtype=torch.float64)[best.view(1)].reshape(())
-    return y * scale + y[best.view(1)].squeeze(0)
+    return y * _beside(scale, y) + y[best.view(1)].squeeze(0)
 """,
     ),
 )

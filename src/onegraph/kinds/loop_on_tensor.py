@@ -8,6 +8,9 @@ Exact: the exit becomes a flag, and the trips behind it run in ``_cond(running, 
 header, and each trip is one branch in the graph. The flag begins as Python's ``True``, so the first trip is no
 branch. Where Python doesn't know the number of trips, or knows many, the loop becomes ``torch.while_loop`` through the
 helper ``_while_loop``, if no gradient flows: the backward pass of ``torch.while_loop`` is wrong.
+Python numbers that follow from the trips alone (the loop's variable, counters) go on as numbers; what is read behind
+the loop is the value of the last trip that counts, taken by ``_last``: integers in the graph; other types break it,
+as before.
 Relaxed: where a layer or parameter is used in some trips only, its gradient is zero instead of None when they
 don't run.
 Declined, with the reason: loops without a limit that Python knows while gradients flow, Python numbers that the loop

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from onegraph.rewrite import text as source
 
@@ -28,13 +29,8 @@ class Inserts:
     def suffix(self, owner: ast.AST, node: ast.expr, suffix: str, *, operand: bool) -> None:
         """``node`` + ``suffix`` (".double()"), with parentheses where the node needs them. ``operand``: the
         node is an operand of an operator, so parentheses directly around it are its own."""
-        if isinstance(node, ast.Name) and isinstance(
-            node.ctx, ast.Store
-        ):  # in the text that `write_out` made
-            self._items[owner] = [
-                (start, order, nesting, end, new.replace(node.id, node.id + suffix, 1))
-                for start, order, nesting, end, new in self._items[owner]
-            ]
+        if _is_target(node):
+            self._in_written_out(owner, node.id, "", suffix)
             return
         start, end = self.span(node)
         if operand and (outer := self._parentheses(start, end)):
@@ -48,9 +44,32 @@ class Inserts:
         self, owner: ast.AST, node: ast.expr, before: str, after: str, *, operand: bool = False
     ) -> None:
         """``before`` + ``node`` + ``after``; around the own parentheses of an ``operand``."""
+        if _is_target(node):
+            self._in_written_out(owner, node.id, before, after)
+            return
         start, end = (operand and self._parentheses(*self.span(node))) or self.span(node)
         self._insert(owner, start, _BEFORE, -end, before)
         self._insert(owner, end, _AFTER, -start, after)
+
+    def wrapped(self, owner: ast.AST, node: ast.expr, before: str, after: str) -> None:
+        """An operand as the first argument of a call; parentheses of its own become those of the call."""
+        outer = None if _is_target(node) else self._parentheses(*self.span(node))
+        if outer is None:
+            self.around(owner, node, before, after)
+            return
+        start, end = outer
+        self._items[owner].append((start, _REPLACE, 0, start + 1, before))
+        self._items[owner].append((end - 1, _REPLACE, 0, end, after))
+
+    def between(
+        self, owner: ast.AST, left: ast.expr, right: ast.expr, before: str, middle: str, after: str
+    ) -> None:
+        """``before`` + ``left`` + ``middle`` + ``right`` + ``after``, in place of the operator between operands."""
+        first = self._parentheses(*self.span(left)) or self.span(left)
+        second = self._parentheses(*self.span(right)) or self.span(right)
+        self._insert(owner, first[0], _BEFORE, -first[1], before)
+        self._items[owner].append((first[1], _REPLACE, 0, second[0], middle))
+        self._insert(owner, second[1], _AFTER, -second[0], after)
 
     def in_parentheses(self, operand: ast.expr) -> bool:
         """Whether an operand of an operator stands in parentheses of its own."""
@@ -97,6 +116,13 @@ class Inserts:
         line, column, end_line, end_column = source.position(node)
         return source.offset(self.text, line, column), source.offset(self.text, end_line, end_column)
 
+    def _in_written_out(self, owner: ast.AST, name: str, before: str, after: str) -> None:
+        """Around a name in the text that `write_out` made."""
+        self._items[owner] = [
+            (start, order, nesting, end, new.replace(name, before + name + after, 1))
+            for start, order, nesting, end, new in self._items[owner]
+        ]
+
     def _insert(self, owner: ast.AST, at: int, order: int, nesting: int, new: str) -> None:
         self._items[owner].append((at, order, nesting, at, new))
 
@@ -107,6 +133,10 @@ class Inserts:
         if before.endswith("(") and behind[space : space + 1] == ")":
             return len(before) - 1, end + space + 1
         return None
+
+
+def _is_target(node: ast.expr) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _binds_tighter(value: ast.expr, sign: str) -> bool:

@@ -285,9 +285,8 @@ class WhileLoop(LoopInText):
             for n in flow.inside(self.function.body, ast.For, ast.While)
         )
         statements = [n for n in ast.walk(self.function) if isinstance(n, ast.stmt)]
-        return next(
-            (s for s in statements if (s.lineno > end or looped) and same & state.written_in_place(s)), None
-        )
+        found = [s for s in statements if (s.lineno > end or looped) and same & state.written_in_place(s)]
+        return min(found, key=lambda s: edit.position(s)[2] - s.lineno, default=None)
 
     def _fresh(self, name: str) -> bool:
         """Whether the tensor was made in this function, right before the loop, and given to nobody."""

@@ -98,6 +98,10 @@ class Calls:
                 return self._converted(node, name, values[node.args[0]])
             if name in ("min", "max") and len(node.args) == 2:
                 return self._extremum(node, name, values)
+        if isinstance(func, ast.Name) and name == self.operators.helpers["_beside"]:
+            return None  # written by an earlier repair
+        if plain and ast.unparse(func) == f"{self.operators.torch_name}.sqrt":
+            return replace(values[node.args[0]], number=Number.FLOAT, nonnegative=True)
         if plain and ast.unparse(func) in ("math.sqrt", "math.fabs"):
             return self._math(node, name, values[node.args[0]])
         if (
@@ -111,6 +115,13 @@ class Calls:
         if use is not None:
             raise NotAlike(node, use)
         raise NotAlike(node, f"is passed to `{ast.unparse(func)}`")
+
+    def on_number(self, node: ast.Call, func: ast.Attribute, carried: Carried) -> Carried:
+        """A method of a carried number: one that an earlier repair has written."""
+        casts = {"double": Number.FLOAT, "long": Number.INT, "bool": Number.BOOL}
+        if func.attr in casts and not node.args and not node.keywords:
+            return replace(carried, number=casts[func.attr])
+        raise NotAlike(node, Bound.ATTRIBUTE)
 
     def _converted(self, node: ast.Call, name: str, carried: Carried) -> Carried:
         """``abs``, ``float``, ``int``, ``bool`` of a carried number."""
@@ -242,4 +253,7 @@ class Calls:
                 raise NotAlike(node, "is a bool in a subtraction, which torch refuses for tensors")
             if "masked_fill" in name or name.endswith("_"):
                 self.operators.same_category(argument, values[argument], facts)
+            self.operators.refuse_either(
+                argument, values[argument], divides="div" in name and "floor" not in name
+            )
             self.operators.beside_tensor(node, argument, values[argument], tensor, facts, operand=False)

@@ -7,15 +7,20 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onegraph.lowering import numbers
+from onegraph.lowering import number_helper, numbers
 from onegraph.lowering.inserts import Inserts
 from onegraph.lowering.number_uses import KEEP, Bound, NotAlike, literal_of, repeatable, sign_of, targets
-from onegraph.lowering.numbers import Carried, Cast, Number, Unlike
+from onegraph.lowering.numbers import Carried, Number, Unlike
 from onegraph.rewrite import text as source
 from onegraph.rewrite.request import Fact, Facts
 
 OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+}  # fmt: skip
+
+
+_COMPARED: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 
 
@@ -26,6 +31,9 @@ class Operators:
         self.facts, self.inserts, self.function = facts, inserts, function
         self.torch_name = source.ensure_torch_import(inserts.text)[1]
         self.names_torch = False  # whether an edit names the torch module
+        self.helpers = number_helper.names_in(inserts.text)
+        self.named: dict[ast.AST, str] = {}  # tensor operands that get a name on the spot
+        self.stand_ins: dict[ast.AST, ast.expr] = {}  # operations of a named tensor with carried numbers
 
     @property
     def torch(self) -> str:
@@ -77,10 +85,12 @@ class Operators:
             raise NotAlike(node, "is a bool in a subtraction, which torch refuses for tensors")
         if right is None and sign == "/":
             self._reciprocal(node, carried_node, carried, other_node, other)
-        elif right is None and sign in "+*" and any(numbers.is_reduced(fact) for fact in other):
-            self._tensor_first(node, carried_node, sign, other_node, other, carried)
+        elif right is None and sign == "*" and self._swappable(node, carried_node, other_node):
+            self._tensor_first(node, carried_node, other_node, other, carried)
         else:
-            self.beside_tensor(node, carried_node, carried, other_node, other, operand=True)
+            self.refuse_either(node, carried, divides=sign == "/")
+            first = right is None and sign == "*"
+            self.beside_tensor(node, carried_node, carried, other_node, other, operand=True, first=first)
         return None
 
     def _two_numbers(
@@ -192,6 +202,7 @@ class Operators:
         assert carried is not None
         other = self.classify(other_node, held)
         if not isinstance(other, Number):
+            self.refuse_either(node, carried)
             self.beside_tensor(node, held, carried, other_node, other, operand=True)
             return None
         if carried.number is not Number.FLOAT and other is Number.FLOAT:
@@ -216,6 +227,11 @@ class Operators:
 
     # --- tensors ---------------------------------------------------------------
 
+    def refuse_either(self, node: ast.AST, carried: Carried, *, divides: bool = False) -> None:
+        """A number that may be an int or a float is a float beside a tensor: only a division makes no difference."""
+        if carried.number is Number.MIXED and not divides:
+            raise NotAlike(node, "may be an int or a float", "Write both as floats: `max(n, 1.0)`.")
+
     def beside_tensor(
         self,
         owner: ast.AST,
@@ -225,53 +241,76 @@ class Operators:
         facts: tuple[Fact, ...],
         *,
         operand: bool,
+        first: bool = False,
     ) -> None:
-        """The cast that a carried number needs beside a tensor operand."""
+        """A carried number beside a tensor operand promotes as one: `_beside`. ``first``: it stands left of `*`."""
+        self._check_beside(node, carried, facts)
+        if first and any(numbers.is_reduced(fact) for fact in facts):
+            raise NotAlike(node, "stands left of a half precision tensor", "Write the tensor first.")
+        before, flag = f"{self.helpers['_beside']}(", ", True" if first else ""
+        stand_in = self._stand_in(tensor)
+        if stand_in is not None:
+            self.stand_ins[owner] = stand_in
+            self._wrap(owner, node, before, f", {ast.unparse(stand_in)}{flag})", operand=operand)
+            return
+        in_front = self.inserts.span(tensor) < self.inserts.span(node)
+        infix = isinstance(owner, ast.BinOp | ast.Compare)
+        if self._in_scope_of_its_own(owner) or not (in_front or infix):
+            raise NotAlike(node, "meets a tensor in an expression", "Give the tensor a name first.")
+        taken = set(self.named.values()) - {self.named.get(owner)}
+        name = self.named[owner] = source.unused_name(self.function, "operand", taken)
+        if in_front:
+            self.inserts.around(owner, tensor, f"({name} := ", ")", operand=operand)
+            self._wrap(owner, node, before, f", {name}{flag})", operand=operand)
+        else:  # evaluated in the same order: _beside(number, operand := tensor) * operand
+            sign = sign_of(owner.op) if isinstance(owner, ast.BinOp) else _COMPARED[type(owner.ops[0])]  # type: ignore[attr-defined]
+            self.inserts.between(owner, node, tensor, before, f", {name} := ", f"{flag}) {sign} {name}")
+
+    def _wrap(self, owner: ast.AST, node: ast.expr, before: str, after: str, *, operand: bool) -> None:
+        (self.inserts.wrapped if operand else self.inserts.around)(owner, node, before, after)
+
+    def _stand_in(self, tensor: ast.expr) -> ast.expr | None:
+        """A name with whose tensor a number promotes alike: that of a sum or product with nothing but numbers."""
+        if repeatable(tensor):
+            return tensor
+        if isinstance(tensor, ast.UnaryOp) and isinstance(tensor.op, ast.USub):
+            return self._stand_in(tensor.operand)
+        if isinstance(tensor, ast.BinOp) and type(tensor.op) in (ast.Add, ast.Sub, ast.Mult, ast.Div):
+            if tensor in self.stand_ins:
+                return self.stand_ins[tensor]
+            for one, other in ((tensor.left, tensor.right), (tensor.right, tensor.left)):
+                if literal_of(other) is not None:
+                    return self._stand_in(one)
+        return None
+
+    def _check_beside(self, node: ast.expr, carried: Carried, facts: tuple[Fact, ...]) -> None:
+        """Raises NotAlike where the tensors that were seen need the Python number."""
         if any(fact.device not in (carried.device, None) and carried.device != "cpu" for fact in facts):
             raise NotAlike(node, "meets a tensor on another device")
         try:
-            cast = numbers.cast_beside(carried.number, facts)
+            numbers.check_beside(carried.number, facts)
         except Unlike as unlike:
             raise NotAlike(node, str(unlike)) from None
-        if cast is Cast.OTHER and operand and not repeatable(tensor) and self._can_name(owner, node, tensor):
-            name = source.unused_name(self.function, "operand")
-            self.inserts.around(owner, tensor, f"({name} := ", ")", operand=True)
-            self.cast(owner, node, carried, f".to({name}.dtype)", operand=operand)
-        elif cast is Cast.OTHER:
-            if not repeatable(tensor):
-                raise NotAlike(
-                    node,
-                    "meets a tensor without dimensions in an expression",
-                    "Give the tensor a name first.",
-                )
-            self.cast(owner, node, carried, f".to({ast.unparse(tensor)}.dtype)", operand=operand)
-        elif cast is Cast.DEFAULT:
-            self.cast(owner, node, carried, f".to({self.torch}.get_default_dtype())", operand=operand)
+
+    def _swappable(self, node: ast.AST, held: ast.expr, tensor: ast.expr) -> bool:
+        return isinstance(node, ast.BinOp) and repeatable(held) and repeatable(tensor)
 
     def _tensor_first(
-        self,
-        node: ast.AST,
-        held: ast.expr,
-        sign: str,
-        tensor: ast.expr,
-        facts: tuple[Fact, ...],
-        carried: Carried,
+        self, node: ast.AST, held: ast.expr, tensor: ast.expr, facts: tuple[Fact, ...], carried: Carried
     ) -> None:
         """``number * half`` as ``half * number``, which is what eager computes: in front, a 0-dim tensor would
         be rounded to half precision first."""
-        if not (isinstance(node, ast.BinOp) and repeatable(held) and repeatable(tensor)):
-            raise NotAlike(node, "stands left of a half precision tensor", "Write the tensor first.")
-        self.beside_tensor(node, held, carried, tensor, facts, operand=True)  # no cast: it has dimensions
-        texts = (source.segment(self.inserts.text, part) for part in (tensor, held))
-        self.inserts.swap(node, node, f" {sign} ".join(texts))
+        self.refuse_either(node, carried)
+        self._check_beside(held, carried, facts)
+        name, number = ast.unparse(tensor), source.segment(self.inserts.text, held)
+        self.stand_ins[node] = tensor
+        self.inserts.swap(node, node, f"{name} * {self.helpers['_beside']}({number}, {name})")
 
-    def _can_name(self, owner: ast.AST, node: ast.expr, tensor: ast.expr) -> bool:
-        """Whether the tensor operand can get a name on the spot: it is evaluated first, and stands in no
-        comprehension or lambda."""
-        first = self.inserts.span(tensor) < self.inserts.span(node)
+    def _in_scope_of_its_own(self, owner: ast.AST) -> bool:
+        """Whether a name given in the node stays in a comprehension or lambda, or may not be given there."""
         closed = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
         around = (n for n in ast.walk(self.function) if isinstance(n, closed))
-        return first and not any(part is owner for scope in around for part in ast.walk(scope))
+        return any(part is owner for scope in around for part in ast.walk(scope))
 
     def _reciprocal(
         self, node: ast.AST, held: ast.expr, carried: Carried, tensor: ast.expr, facts: tuple[Fact, ...]
@@ -283,15 +322,10 @@ class Operators:
             raise NotAlike(node, "is divided by a tensor that is not floating point")
         if not isinstance(node, ast.BinOp):
             raise NotAlike(node, "is divided by a tensor in place")
-        try:
-            cast = numbers.cast_beside(carried.number, facts)
-        except Unlike as unlike:
-            raise NotAlike(node, str(unlike)) from None
-        if cast is not Cast.NONE and not carried.certain:
-            raise NotAlike(node, Bound.PATHS)
+        self._check_beside(node, carried, facts)
         name, number = ast.unparse(tensor), source.segment(self.inserts.text, held)
-        suffix = "" if cast is Cast.NONE else f".to({name}.dtype)"
-        self.inserts.swap(node, node, f"{name}.reciprocal() * {number}{suffix}")
+        self.stand_ins[node] = tensor
+        self.inserts.swap(node, node, f"{name}.reciprocal() * {self.helpers['_beside']}({number}, {name})")
 
     def in_place(self, node: ast.AugAssign, carried: Carried) -> None:
         """``tensor op= number``: the tensor keeps its dtype."""
@@ -304,6 +338,7 @@ class Operators:
         if facts is None:
             raise NotAlike(node, Bound.STORED)
         self.same_category(node, carried, facts)
+        self.refuse_either(node, carried, divides=isinstance(node.op, ast.Div))
         self.beside_tensor(node, node.value, carried, node.target, facts, operand=True)
 
     def fill(self, target: ast.Subscript, carried: Carried) -> None:

@@ -5,11 +5,12 @@ tensor:
 
 - *promotion*: beside a tensor of one dimension or more both give way to its dtype when that is of the same
   category or a higher one (bool < int < float < complex). Beside a 0-dim tensor, or one of a lower category,
-  a number gives way or takes the default dtype, and a 0-dim tensor doesn't. There a cast is put in, or the
-  use is declined.
+  a number gives way or takes the default dtype, and a 0-dim tensor doesn't. So it meets tensors through the helper
+  `_beside`, which casts it, or reads the number where no cast is exact.
 - *errors*: Python raises on a division by zero, ``math.sqrt(-1)``, ``int(nan)``; a tensor never does.
 
-Measured bit for bit on every dtype: + - * / // % comparisons, clamp, where, masked_fill agree by these rules.
+Measured bit for bit on every dtype: + - * / // % comparisons, clamp, where, masked_fill agree by these rules, but for
+an int that an int8 or uint8 tensor can't hold, where eager raises.
 ``tensor ** number``, ``number ** tensor``, lerp, ``add(alpha=)`` don't; ``number / tensor`` is
 ``tensor.reciprocal() * number`` in eager mode and must be written so.
 """
@@ -96,40 +97,21 @@ class Unlike(Exception):
     """The operation means something else on a 0-dim tensor. ``str()`` is the end of a sentence."""
 
 
-class Cast(IntEnum):
-    """What must be done to the 0-dim tensor before it meets another tensor."""
-
-    NONE = 0
-    OTHER = 1  # .to(other.dtype)
-    DEFAULT = 2  # .to(torch.get_default_dtype())
-
-
-def cast_beside(number: Number, others: Sequence[Fact]) -> Cast:
-    """The cast that gives a 0-dim tensor beside tensors the promotion of a Python number. Raises Unlike."""
-    needed = {_cast_beside_one(number, fact) for fact in others}
-    if needed == {Cast.NONE, Cast.OTHER} and not any(is_reduced(fact) for fact in others):
-        return Cast.OTHER  # the value is cast to that dtype anyway
-    if len(needed) != 1:
-        raise Unlike("meets tensors of several kinds")
-    return needed.pop()
-
-
-def _cast_beside_one(number: Number, fact: Fact) -> Cast:
-    assert fact.dtype is not None and fact.shape is not None
-    other = category(fact.dtype)
-    if number is Number.MIXED and other is not Number.FLOAT and other is not None:
-        raise Unlike(f"may be an int or a float, and meets a {fact.dtype} tensor")
-    if other is None:
-        if fact.shape:
-            return Cast.NONE
-        raise Unlike("meets a complex tensor without dimensions")
-    if other < min(number, Number.FLOAT) and not (number is Number.MIXED and other is Number.FLOAT):
-        return Cast.DEFAULT if number in (Number.FLOAT, Number.MIXED) else Cast.NONE
-    if fact.shape or fact.dtype == number.dtype or (number < other and number is not Number.MIXED):
-        return Cast.NONE
-    if is_reduced(fact):
-        raise Unlike(f"meets a {fact.dtype} tensor without dimensions: there the sum is rounded differently")
-    return Cast.OTHER
+def check_beside(number: Number, others: Sequence[Fact]) -> None:
+    """Raises Unlike where no dtype gives a 0-dim tensor beside these tensors the meaning of a Python number."""
+    for fact in others:
+        assert fact.dtype is not None and fact.shape is not None
+        other = category(fact.dtype)
+        if other is not None and number is Number.MIXED and other is not Number.FLOAT:
+            raise Unlike(f"may be an int or a float, and meets a {fact.dtype} tensor")
+        if fact.shape or other is None or other < number:
+            continue
+        if is_reduced(fact):
+            raise Unlike(
+                f"meets a {fact.dtype} tensor without dimensions: there the sum is rounded differently"
+            )
+        if other is Number.INT and fact.dtype != "torch.int64":
+            raise Unlike(f"meets a {fact.dtype} tensor without dimensions, whose range it may exceed")
 
 
 def is_reduced(fact: Fact) -> bool:

@@ -283,9 +283,10 @@ class Place:
         """A statement behind the branch that changes the tensor in place; None when there is none."""
         end, looped = edit.position(node)[2], self._in_loop(node)
         statements = [n for n in ast.walk(self.function) if isinstance(n, ast.stmt)]
-        return next(
-            (s for s in statements if (s.lineno > end or looped) and key in state.written_in_place(s)), None
-        )
+        found = [s for s in statements if (s.lineno > end or looped) and key in state.written_in_place(s)]
+        return min(
+            found, key=lambda s: edit.position(s)[2] - s.lineno, default=None
+        )  # not the blocks around it
 
     def is_fresh(self, name: str, node: ast.If, facts: Facts) -> bool:
         """Whether only this name can see the tensor's storage: it was computed here, and given to nobody."""

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from onegraph.lowering import numbers
+from onegraph.lowering import number_helper, numbers
 from onegraph.lowering.inserts import Inserts
 from onegraph.lowering.number_calls import Calls
 from onegraph.lowering.number_index import Indices
@@ -48,8 +48,26 @@ def carry(
     ``roots`` are expressions that become tensors; ``after`` gives names that a statement (lowered by someone
     else) leaves as tensors. Raises NotAlike.
     """
-    flow = _Flow(text, function, facts, roots or {}, after or {})
-    return flow.run()
+    mine = roots or {}
+    if earlier := _earlier(text, function, facts):
+        try:
+            return _Flow(text, function, facts, {**earlier, **mine}, after or {}).run()
+        except NotAlike:
+            pass  # what an earlier repair wrote is then a tensor like any other
+    return _Flow(text, function, facts, mine, after or {}).run()
+
+
+def _earlier(text: str, function: Function, facts: Facts) -> dict[ast.expr, Root]:
+    """The numbers that earlier repairs have made tensors."""
+    name, found = number_helper.names_in(text)["_number"], dict[ast.expr, Root]()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            kind = numbers.of_type(ast.unparse(node.args[1]))
+            seen = facts.values(node)[0]
+            devices = {fact.device for fact in seen}
+            if kind is not None and len(devices) == 1 and all(fact.is_tensor for fact in seen):
+                found[node] = Root(Carried(kind, devices.pop() or ""), ())
+    return found
 
 
 @dataclass(slots=True)
@@ -90,7 +108,8 @@ class _Flow:
         for root in self.roots.keys() - self.seen:
             raise NotAlike(root, Bound.OTHER)
         mended = self.inserts.apply(edit for root in self.roots.values() for edit in root.edits)
-        return source.ensure_torch_import(mended)[0] if self.operators.names_torch else mended
+        mended = source.ensure_torch_import(mended)[0] if self.operators.names_torch else mended
+        return number_helper.complete(mended, self.operators.helpers)
 
     def check_inner_functions(self) -> None:
         for node in ast.walk(self.function):
@@ -328,7 +347,9 @@ class _Flow:
 
     def call(self, node: ast.Call, env: Env) -> Carried | None:
         if isinstance(node.func, ast.Attribute):
-            self.forbid(node.func.value, env, Bound.ATTRIBUTE)
+            held = self.expr(node.func.value, env)
+            if held is not None:
+                return self.calls.on_number(node, node.func, held)
         else:
             self.forbid(node.func, env, Bound.CALL)
         values: dict[ast.expr, Carried] = {}
