@@ -199,6 +199,32 @@ def test_loops(program, first, others) -> None:
     assert _in_graph(mended, first) == _result(program, first)
 
 
+def sized(x, n):
+    return x.expand(n.item(), 2)
+
+
+def layer(x, large):
+    return x.tanh() if large else x * 2
+
+
+def flagged(x, flag):
+    return layer(x, flag.item())
+
+
+@pytest.mark.parametrize(
+    ("program", "first", "others"),
+    [
+        pytest.param(sized, (X, T(3)), [(X, T(3.0)), (X, T(True)), (X, T(2.5)), (X, T([3]))], id="a size"),
+        pytest.param(flagged, (X, T(True)), [(X, T(2)), (X, True), (X, T(0.5)), (X, T([True]))], id="a flag"),
+    ],
+)
+def test_values_taken_for_granted(program, first, others) -> None:
+    mended = _mended(program, first, level="lossy")
+    for args in (first, *others):
+        assert _result(mended, args) == _result(program, args)
+        assert _in_graph(mended, args) in (_result(program, args), "breaks")
+
+
 @pytest.mark.parametrize(
     ("program", "first", "others"),
     [

@@ -15,12 +15,15 @@ from onegraph.rewrite.request import Request
 
 HELPER = "_one_value"
 HELPER_TEXT = '''\
-def {helper}(tensor, value):
-    """The number in ``tensor``. A compiled program is made for ``value`` and raises RuntimeError on any other."""
-    if not {torch}.compiler.is_compiling():
-        return type(value)(tensor.item())
-    {torch}._assert_async((tensor == value).all(), f"compiled for the value {{value}}")
-    return value
+def {helper}(number, value, take=None):
+    """``take(number)`` or ``number.item()``. A compiled program is made for ``value``, and raises on any other."""
+    if {torch}.compiler.is_compiling() and isinstance(number, {torch}.Tensor) and number.numel() == 1:
+        inexact = number.is_floating_point() or number.is_complex()
+        alike = (number.dtype == {torch}.bool) == isinstance(value, bool)
+        if not inexact and (alike or take is int):
+            {torch}._assert_async((number == value).all(), f"compiled for the value {{value}}")
+            return value
+    return number.item() if take is None else take(number)
 '''
 
 
@@ -43,7 +46,8 @@ def for_one_value(request: Request, node: ast.Call, tensor: ast.expr, kind: str)
     torch = text_.ensure_torch_import(text)[1]
     helper = helper_in(text, HELPER, HELPER_TEXT, torch)
     shown = " ".join(text_.segment(text, node).split())
-    call = f"{helper.name}({text_.segment(text, tensor)}, {value})"
+    take = f", {node.func.id}" if isinstance(node.func, ast.Name) else ""
+    call = f"{helper.name}({text_.segment(text, tensor)}, {value}{take})"
     changed = text_.replace_spans(text, [(*text_.position(node), call)])
     if helper.line is None:
         changed = text_.insert_after_imports(changed, helper.text)
