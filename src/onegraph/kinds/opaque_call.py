@@ -4,10 +4,11 @@ What happens: the call needs real values, or is written in C, so the graph ends 
 What else it causes: the code behind it is a graph of its own; random numbers of Python and NumPy that do get
 captured would be drawn once, while compiling.
 
-Exact: a call of a clock, of a random generator or of C code, with plain arguments, becomes an op that runs in
-program order each time: same stream, same values.
-Relaxed: the whole function around it becomes the op, where it gets tensors and plain values and gives a tensor or an
-array without gradient. What moves: a result of another size than its arguments tell is an error.
+Relaxed: a call of a clock, of a random generator or of C code, with plain arguments, becomes an op that runs in
+program order each time: same stream, same values. Or the whole function around it becomes the op, where it gets
+tensors and plain values and gives a tensor or an array without gradient. What moves: a result of another size or type
+than its arguments tell is an error. With arguments of a kind that was not recorded (another dtype, an int for a float)
+the code runs as before, and the graph ends there.
 Declined: the size of the result depends on values; it takes part in gradients; it gets objects, or
 changes what it gets.
 """
@@ -37,6 +38,7 @@ UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 
 _FAMILIES = frozenset({"opaque_call", "numpy", "clock", "rng"})
 _SKIPPED = frozenset({"torch", "functools", "contextlib", "inspect", "typing", "copy", "logging", "warnings"})
+_OTHER_KINDS = "with arguments of another type, dtype or rank than the recorded ones the graph ends there as before"
 _AT_ITS_PLACE = "it runs in Python when the compiled program gets there; a CUDA graph is split at it"
 
 
@@ -55,8 +57,7 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
     found = list(whole_function(request))
     if call is not None:
         shown = " ".join(edit.segment(request.text, call.func).split())
-        title, notes = f"Run `{shown}` as an op", (_AT_ITS_PLACE,)
-        found += _proposed(lambda: host_op.of_call(request, call), Level.EXACT, title, notes)
+        found += _proposed(lambda: host_op.of_call(request, call), f"Run `{shown}` as an op")
     yield from sorted(found, key=lambda each: isinstance(each, Declined))
     if not found:
         yield Declined(NAME, "There is no call of a function here.", "Move it into a function of its own.")
@@ -72,9 +73,7 @@ def whole_function(request: Request) -> Iterator[Candidate | Declined]:
             NAME, f"`{function.name}` runs as an op: it is not captured.", "Nothing is left to do here."
         )
         return
-    yield from _proposed(
-        lambda: host_op.of_function(request, function), Level.RELAXED, f"Run `{function.name}` as an op", None
-    )
+    yield from _proposed(lambda: host_op.of_function(request, function), f"Run `{function.name}` as an op")
 
 
 def runs_as_op(request: Request) -> bool:
@@ -98,18 +97,15 @@ def _draws(call: ast.Call) -> bool:
     return bool({"random"} & set(path.split(".")[:-1])) and _is_imported(call)
 
 
-def _proposed(
-    make: Callable[[], host_op.Made], level: Level, title: str, notes: tuple[str, ...] | None
-) -> Iterator[Candidate | Declined]:
+def _proposed(make: Callable[[], host_op.Made], title: str) -> Iterator[Candidate | Declined]:
     try:
         made = make()
     except Refused as why:
         yield Declined(NAME, why.reason, why.next_step)
         return
-    if notes is None:
-        size = made.fake.partition("(")[2].rpartition(", dtype")[0]
-        notes = (_AT_ITS_PLACE, f"a result of another size than {size} is an error in the compiled program")
-    yield Candidate(NAME, level, title, made.text, (made.function,), notes)
+    other = f"a result of another size or dtype than {made.fake} is an error in the compiled program"
+    notes = (_AT_ITS_PLACE, other, _OTHER_KINDS)
+    yield Candidate(NAME, Level.RELAXED, title, made.text, (made.function,), notes)
 
 
 def _call(node: ast.AST | None) -> ast.Call | None:

@@ -14,18 +14,39 @@ from dataclasses import dataclass
 from onegraph.lowering.effect_scope import loads, scope_of
 from onegraph.lowering.effect_shapes import dotted
 from onegraph.lowering.effect_text import owns_lines
-from onegraph.lowering.host_shapes import SCALARS, annotation, fake_of
+from onegraph.lowering.host_shapes import SCALARS, annotation, fake_of, kinds
 from onegraph.lowering.refused import Refused
 from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Fact, Request
 
 HELPER = "_host_op"
 _HELPER_TEXT = '''\
-def {helper}(fake):
-    """Make a Python function one op of a graph, in program order. ``fake`` tells its result without values."""
+def {helper}(fake, known=None, gives="tensor", ordered=True):
+    """Make a Python function one op of a graph, in program order.
+
+    ``fake`` tells its result without values, for arguments of the ``known`` kinds. With other arguments, and outside
+    of the compiler, the function is called. It ``gives`` a tensor, an "array", or a "number" for ``.item()``.
+    """
     import re
+    from types import SimpleNamespace
 
     from torch._library.effects import EffectType
+
+    def kind(value):
+        if isinstance(value, {torch}.Tensor):
+            return None if value.requires_grad else (value.dtype, value.ndim)
+        if isinstance(value, (list, tuple)):
+            return (type(value), len(value)) if all(type(item) is int for item in value) else None
+        return type(value)
+
+    def as_tensor(value):
+        if isinstance(value, {torch}.Tensor):
+            return value
+        return {torch}.tensor(value, dtype={torch}.float64 if type(value) is float else None)
+
+    def number(value):  # ``.item()`` gives it back as it is
+        plain = type(value) in (bool, float) or type(value) is int and -(2**63) <= value < 2**63
+        return as_tensor(value) if plain else SimpleNamespace(item=lambda: value)
 
     def decorate(function):
         namespace, name = "host_" + re.sub(r"\\W", "_", __name__, flags=re.ASCII), function.__name__
@@ -41,7 +62,7 @@ def {helper}(fake):
             return fake(**dict(zip(names, args[bare:])))
 
         def run(*args):
-            result, wanted = function(*args[bare:]), told(*args)
+            result, wanted = as_tensor(function(*args[bare:])), told(*args)
             if (result.shape, result.dtype) != (wanted.shape, wanted.dtype):
                 given, known = tuple(result.shape), tuple(wanted.shape)
                 raise RuntimeError(f"{{name}} gave {{result.dtype}} {{given}}, not {{wanted.dtype}} {{known}}")
@@ -51,13 +72,22 @@ def {helper}(fake):
             f"{{namespace}}::{{name}}", run, mutates_args=(), schema=schema, tags=({torch}.Tag.cudagraph_unsafe,)
         )
         op.register_fake(told)
-        op.register_effect(EffectType.ORDERED)  # each call counts: it may draw a random number, or read a clock
+        if ordered:  # each call counts: it may draw a random number, or read a clock
+            op.register_effect(EffectType.ORDERED)
+
+        def takes(*args):
+            return {torch}.compiler.is_compiling() and (
+                known is None or all(kind(arg) in known[name] for name, arg in zip(names, args))
+            )
 
         def call(*args):
-            if not {torch}.compiler.is_compiling():
-                return function(*args)
-            return op({torch}.empty(0), *args) if bare else op(*args)
+            if not takes(*args):
+                value = function(*args)
+                return number(value) if gives == "number" else value
+            result = op({torch}.empty(0), *args) if bare else op(*args)
+            return result.numpy() if gives == "array" else result
 
+        call.takes = takes
         return call
 
     return decorate
@@ -87,12 +117,15 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class _Op:
-    """An op to write: ``parameters`` with their annotations, the expression that it gives."""
+    """An op to write: ``parameters`` with their annotations, the kinds of arguments that were seen, the expression that
+    it runs and what that gives."""
 
     name: str
     parameters: Mapping[str, str]
+    known: str
     fake: str
-    gives: str
+    body: str
+    gives: str  # "tensor", "array" or "number"
 
 
 # --- a whole function ---------------------------------------------------------------------------------------
@@ -110,8 +143,7 @@ def around(request: Request) -> ast.FunctionDef | None:
 def has_one(function: ast.FunctionDef) -> bool:
     """Whether the function calls an op of its own while compiling, so that its body is not captured."""
     return any(
-        isinstance(s, ast.If)
-        and (dotted(getattr(s.test, "func", s.test)) or "").endswith("is_dynamo_compiling")
+        isinstance(s, ast.If) and (dotted(getattr(s.test, "func", s.test)) or "").endswith("_op.takes")
         for s in function.body[:2]
     )
 
@@ -138,20 +170,20 @@ def of_function(request: Request, function: ast.FunctionDef) -> Made:
     if len(fakes) > 1:
         raise Refused(f"`{function.name}` gives results of several sizes or dtypes.", "Give one size.")
     _check_host_code(request, function)
-    array = not returned[0].is_tensor
     call = [_as_given(a.arg, firsts[a.arg], torch) for a in positional]
     call += [f"{a.arg}={_as_given(a.arg, firsts[a.arg], torch)}" for a in arguments.kwonlyargs]
-    gives = f"{function.name}({', '.join(call)})"
     op = _Op(
         edit.unused_name(edit.parse(request.text), f"_{function.name.lstrip('_')}_op"),
         parameters,
+        _known(given, torch),
         fakes.pop(),
-        f"{torch}.tensor({gives})" if array else gives,
+        f"{function.name}({', '.join(call)})",
+        _gives(returned[0]),
     )
     passed = ", ".join(_passed(name, name, given[name]) for name in names)
     indent, unit = edit.indent_of(request.text, first[0].lineno), edit.indent_unit(request.text)
-    lines = f"{indent}if {torch}.compiler.is_dynamo_compiling():\n"
-    lines += edit.wrap_call(f"{indent}{unit}return {op.name}({passed}){'.numpy()' if array else ''}") + "\n"
+    lines = f"{indent}if {op.name}.takes({passed}):\n"
+    lines += edit.wrap_call(f"{indent}{unit}return {op.name}({passed})") + "\n"
     at = first[0].lineno
     text = edit.replace_spans(request.text, [(at, 0, at, 0, lines)])
     return Made(_with(text, function.lineno, op, torch), op.name, function.name, op.fake)
@@ -250,23 +282,24 @@ def of_call(request: Request, call: ast.Call) -> Made:
         raise Refused("It gives results of several sizes or dtypes.", "Give one size.")
     names = [(edit.position(node), name) for name, node in pieces.items() if edit.segment(text, node) != name]
     moved = _segment_with(text, call, [(*at, _as_given(name, firsts[name], torch)) for at, name in names])
-    tensor = results[0].is_tensor
     op = _Op(
         edit.unused_name(tree, f"_{shown.rpartition('.')[2].lstrip('_')}_op"),
         parameters,
+        _known(facts, torch),
         fakes.pop(),
-        moved if tensor else f"{torch}.tensor({moved}{_exactly(results[0], torch)})",
+        moved,
+        _gives(results[0]),
     )
     passed = ", ".join(_passed(edit.segment(text, node), name, facts[name]) for name, node in pieces.items())
-    back = "" if tensor else ".item()" if results[0].type in SCALARS else ".numpy()"
+    back = ".item()" if op.gives == "number" else ""
     changed = edit.replace_spans(text, [(*edit.position(call), f"{op.name}({passed}){back}")])
     qualified = next(name for name, node in edit.functions(tree) if node is scope.function)
     outermost = scope.parents[0]
     return Made(_with(changed, edit.position(outermost)[0], op, torch), op.name, qualified, op.fake)
 
 
-def _exactly(result: Fact, torch: str) -> str:
-    return f", dtype={torch}.{SCALARS[result.type]}" if result.type in SCALARS else ""
+def _gives(result: Fact) -> str:
+    return "tensor" if result.is_tensor else "number" if result.type in SCALARS else "array"
 
 
 def _pieces(call: ast.Call, local: frozenset[str]) -> dict[str, ast.expr]:
@@ -331,10 +364,16 @@ def _parameters(given: Mapping[str, Sequence[Fact]], what: str) -> dict[str, str
     return found
 
 
+def _known(given: Mapping[str, Sequence[Fact]], torch: str) -> str:
+    """The kinds of arguments that were seen, as a dict."""
+    rows = (f'"{name}": [{", ".join(kinds(facts, torch))}]' for name, facts in given.items())
+    return f"{{{', '.join(rows)}}}"
+
+
 def _as_given(name: str, fact: Fact, torch: str) -> str:
     """A parameter in the type that the function knows."""
-    kinds = {"tuple": "tuple", "torch.Size": f"{torch}.Size"}
-    return f"{kinds[fact.type]}({name})" if fact.type in kinds else name
+    types = {"tuple": "tuple", "torch.Size": f"{torch}.Size"}
+    return f"{types[fact.type]}({name})" if fact.type in types else name
 
 
 def _passed(code: str, name: str, facts: Sequence[Fact]) -> str:
@@ -358,8 +397,11 @@ def _with(text: str, line: int, op: _Op, torch: str) -> str:
         signature = (
             f"def {op.name}(\n" + "".join(f"{unit}{p},\n" for p in parameters) + f") -> {torch}.Tensor:"
         )
-    body = edit.wrap_call(f"{unit}return {op.gives}")
-    block = f"@{helper}(lambda {head}: {op.fake})\n{signature}\n{body}\n"
+    body = edit.wrap_call(f"{unit}return {op.body}")
+    told = [f"lambda {head}: {op.fake}", *([op.known] if op.parameters else [])]
+    told += [f'gives="{op.gives}"'] if op.gives != "tensor" else []
+    decorator = edit.wrap_call(f"{helper}({', '.join(told)})").replace(helper, f"@{helper}", 1)
+    block = f"{decorator}\n{signature}\n{body}\n"
     known = any(isinstance(s, ast.FunctionDef) and s.name == helper for s in edit.parse(text).body)
     if not known:
         block = f"{helper_text(helper, torch)}\n\n{block}"

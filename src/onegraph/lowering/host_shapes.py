@@ -88,7 +88,7 @@ def annotation(facts: Sequence[Fact]) -> str | None:
         return None
     if not types:
         return "torch.Tensor | None"
-    if types <= {"tuple", "list", "torch.Size"}:
+    if len(types) == 1 and types <= {"tuple", "list", "torch.Size"}:
         if any(fact.items is None for fact in facts if fact.type != "NoneType"):
             return None
         return "list[int]" + optional
@@ -97,3 +97,15 @@ def annotation(facts: Sequence[Fact]) -> str | None:
     only = types.pop()
     known = {"torch.Tensor", "bool", "int", "float", "str", "torch.dtype", "torch.device"}
     return only + optional if only in known else None
+
+
+def kinds(facts: Sequence[Fact], torch: str) -> tuple[str, ...]:
+    """The kinds of these values, as an op's helper compares them: what a result may depend on besides values."""
+    return tuple(dict.fromkeys(_kind(fact, torch) for fact in facts))
+
+
+def _kind(fact: Fact, torch: str) -> str:
+    if fact.shape is not None:
+        return f"({torch}.{str(fact.dtype).removeprefix('torch.')}, {len(fact.shape)})"
+    name = fact.type.replace("torch.", f"{torch}.").replace("NoneType", "type(None)")
+    return f"({name}, {len(fact.items)})" if fact.items is not None else name
