@@ -36,6 +36,7 @@ UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 _NOTES = (
     "parameters of a skipped layer get a zero gradient instead of none: an optimizer with momentum or weight decay "
     "changes them all the same",
+    "what a skipped layer leaves is a copy: what is written into it later does not show in what was there before",
     "a skipped layer is computed too; a NaN or Inf in it makes its gradients NaN",
     "inductor draws its own random numbers; with fallback_random it may draw them in another order, as it always may",
 )

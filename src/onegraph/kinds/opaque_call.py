@@ -70,7 +70,9 @@ def whole_function(request: Request) -> Iterator[Candidate | Declined]:
         return
     if host_op.has_one(function):
         yield Declined(
-            NAME, f"`{function.name}` runs as an op: it is not captured.", "Nothing is left to do here."
+            NAME,
+            f"`{function.name}` is an op for other kinds of arguments than these.",
+            "Mend it from the start, with a call of each kind.",
         )
         return
     yield from _proposed(lambda: host_op.of_function(request, function), f"Run `{function.name}` as an op")

@@ -32,7 +32,10 @@ import torch
 
 {_HELPER}
 
-@_code_op(gives=lambda times, t: (torch.empty((), dtype=torch.float32),))
+@_code_op(
+    gives=lambda times, t: (torch.empty((), dtype=times.dtype),),
+    known={{"times": [("float", 1)], "t": [("float", 0)]}},
+)
 def _step_op(times: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     hits = (times == t).nonzero()
     at = hits[1].item() if len(hits) > 1 else hits[0].item()

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from onegraph.lowering.refused import Refused
+from onegraph.lowering.same_dtype import is_float
 from onegraph.rewrite.request import Fact
 
 _NUMPY = {
@@ -21,8 +22,9 @@ _NUMPY = {
 SCALARS = {"bool": "bool", "int": "int64", "float": "float64"}
 
 
-def fake_of(result: Fact, given: Mapping[str, Fact], source: ast.AST, torch: str) -> str:
-    """The expression of an empty tensor like ``result``, in terms of the parameters. Raises Refused."""
+def fake_of(result: Fact, given: Mapping[str, Fact], source: ast.AST, torch: str, like: str = "") -> str:
+    """The expression of an empty tensor like ``result``, in terms of the parameters. Raises Refused. ``like``: the
+    parameter whose dtype it has, if that is known."""
     if result.type in SCALARS:
         return f"{torch}.empty((), dtype={torch}.{SCALARS[result.type]})"
     sizes = result.shape if result.is_tensor else result.sizes
@@ -33,7 +35,7 @@ def fake_of(result: Fact, given: Mapping[str, Fact], source: ast.AST, torch: str
     terms = ", ".join(_term(size, at, given, source) for at, size in enumerate(sizes))
     terms += "," if len(sizes) == 1 else ""
     where = _device(result, given)
-    return f"{torch}.empty(({terms}), dtype={_dtype(result, torch)}{where})"
+    return f"{torch}.empty(({terms}), dtype={f'{like}.dtype' if like else _dtype(result, torch)}{where})"
 
 
 def _dtype(result: Fact, torch: str) -> str:
@@ -99,13 +101,16 @@ def annotation(facts: Sequence[Fact]) -> str | None:
     return only + optional if only in known else None
 
 
-def kinds(facts: Sequence[Fact], torch: str) -> tuple[str, ...]:
-    """The kinds of these values, as an op's helper compares them: what a result may depend on besides values."""
-    return tuple(dict.fromkeys(_kind(fact, torch) for fact in facts))
+def kinds(facts: Sequence[Fact], torch: str, any_float: bool = False) -> tuple[str, ...]:
+    """The kinds of these values, as an op's helper compares them: what a result may depend on besides values.
+    ``any_float``: the dtype of floats does not matter."""
+    return tuple(dict.fromkeys(_kind(fact, torch, any_float) for fact in facts))
 
 
-def _kind(fact: Fact, torch: str) -> str:
+def _kind(fact: Fact, torch: str, any_float: bool) -> str:
     if fact.shape is not None:
-        return f"({torch}.{str(fact.dtype).removeprefix('torch.')}, {len(fact.shape)})"
+        dtype = f"{torch}.{str(fact.dtype).removeprefix('torch.')}"
+        dtype = '"float"' if any_float and is_float(fact) else dtype
+        return f"({dtype}, {len(fact.shape)})"
     name = fact.type.replace("torch.", f"{torch}.").replace("NoneType", "type(None)")
     return f"({name}, {len(fact.items)})" if fact.items is not None else name

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from onegraph.lowering import host_op
-from onegraph.lowering.effect_scope import stores
+from onegraph.lowering.effect_scope import loads, stores
 from onegraph.lowering.effect_text import is_elif, owns_lines
 from onegraph.lowering.refused import Refused
 from onegraph.model import Predicate
@@ -44,20 +44,52 @@ def _take_back(skip: {torch}.Tensor, state: {torch}.Tensor, like: {torch}.Tensor
     return skip
 
 
-def {helper}(skip, step, *values):
-    """``values``, or what ``step(*values)`` makes of them unless ``skip`` is true.
+def _as_many_as_writes(tensor):
+    return {torch}.empty(1 if tensor.is_inference() else tensor._version)  # there nobody counts
 
-    While compiling, a tensor runs the step and selects; a skipped step takes its random numbers back.
+
+@{host_op}(_as_many_as_writes, ordered=False)
+def _writes(tensor: {torch}.Tensor) -> {torch}.Tensor:
+    return _as_many_as_writes(tensor)  # a compiler knows the size
+
+
+def _one_if_shared(tensor, other):
+    return {torch}.empty(int(tensor.untyped_storage() is other.untyped_storage()))
+
+
+@{host_op}(_one_if_shared, ordered=False)
+def _shared(tensor: {torch}.Tensor, other: {torch}.Tensor) -> {torch}.Tensor:
+    return _one_if_shared(tensor, other)
+
+
+def {helper}(skip, step, *values, beside=()):
+    """``values``, or what ``step(*values, *beside)`` makes of them unless ``skip`` is true.
+
+    While compiling, a tensor runs the step on copies and selects, also what it writes into its arguments; a skipped
+    step takes its random numbers back.
     """
     if not (isinstance(skip, {torch}.Tensor) and {torch}.compiler.is_compiling()):
-        made = values if skip else step(*values)
+        made = values if skip else step(*values, *beside)
         return made[0] if skip and len(values) == 1 else made
+    given = (*values, *beside)
     state = _random_state(values[0].detach())
-    made = step(*values)
+    copies = [value.clone() if isinstance(value, {torch}.Tensor) else value for value in given]
+    made = step(*copies)
     made = made if isinstance(made, tuple) else (made,)
     skip = _take_back(skip, state, made[0].detach()).to(values[0].device)
-    selected = tuple([{torch}.where(skip, old, new) for old, new in zip(values, made)])
-    return selected[0] if len(selected) == 1 else selected
+    tensors = [(old, copy) for old, copy in zip(given, copies) if isinstance(old, {torch}.Tensor)]
+    for place, (old, copy) in enumerate(tensors):
+        if _writes(copy.detach()).numel():
+            others = [other.detach() for n, (other, _) in enumerate(tensors) if n != place]
+            if any([_shared(old.detach(), other).numel() for other in others]):
+                raise RuntimeError("a layer that may be skipped writes into one of two tensors that share memory")
+            old.copy_({torch}.where(skip, old, copy))
+    selected = []
+    for old, copy, new in zip(values, copies, made):
+        if (old.shape, old.dtype, old.device) != (new.shape, new.dtype, new.device):
+            raise RuntimeError("a layer that may be skipped gives another shape, dtype or device than it got")
+        selected.append(old if new is copy else {torch}.where(skip, old, new))
+    return selected[0] if len(selected) == 1 else tuple(selected)
 '''
 _BY_HAND = "Run the layer always, and select with torch.where."
 
@@ -208,9 +240,10 @@ def rewrite(request: Request, skip: Skip) -> Skipped:
     _check_step(text, skip.step)
     carried = _carried(function, skip)
     _check_same(request, skip, carried)
+    beside = _beside(request, skip, carried)
     name = edit.unused_name(tree, "run_layer")
     torch = edit.ensure_torch_import(text)[1]
-    block = _block(text, skip, carried, name)
+    block = _block(text, skip, carried, beside, name)
     first = skip.guard.lineno if skip.guard is not None else edit.first_line(skip.step[0])
     last = edit.position(skip.step[-1])[2]
     changed = edit.replace_spans(text, [*skip.edits, (first, 0, last + 1, 0, block)])
@@ -290,7 +323,14 @@ def _check_same(request: Request, skip: Skip, carried: Sequence[str]) -> None:
             raise Refused(f"`{name}` has another shape or dtype behind the layer.", _BY_HAND)
 
 
-def _block(text: str, skip: Skip, carried: Sequence[str], name: str) -> str:
+def _beside(request: Request, skip: Skip, carried: Sequence[str]) -> list[str]:
+    """The other tensors that the step reads: a layer may write into them."""
+    read = {n.id for s in skip.step for n in loads(s)} - set(carried)
+    before = request.facts.names(skip.step[0], sorted(read))
+    return [name for name in sorted(read) if any(fact.is_tensor for fact in before.get(name, ()))]
+
+
+def _block(text: str, skip: Skip, carried: Sequence[str], beside: Sequence[str], name: str) -> str:
     """The function and its call, at the place of the step."""
     at = skip.guard if skip.guard is not None else skip.step[0]
     indent, unit = edit.indent_of(text, edit.first_line(at)), edit.indent_unit(text)
@@ -305,10 +345,11 @@ def _block(text: str, skip: Skip, carried: Sequence[str], name: str) -> str:
             body = body.replace(f"{indent}{unit}{only} = ", f"{indent}{unit}return ", 1)
         case _:
             body += f"{indent}{unit}return {names}\n"
-    call = edit.wrap_call(f"{indent}{names} = {HELPER}({skip.when}, {name}, {names})")
+    more = f", beside=({', '.join(beside)}{',' * (len(beside) == 1)})" if beside else ""
+    call = edit.wrap_call(f"{indent}{names} = {HELPER}({skip.when}, {name}, {names}{more})")
     above = edit.lines(text)[first_line - 2] if (first_line := edit.first_line(at)) > 1 else ""
     blank = "\n" if above.strip() and not above.rstrip().endswith(":") else ""
-    return f"{blank}{indent}def {name}({names}):\n{body}\n{call}\n"
+    return f"{blank}{indent}def {name}({', '.join([*carried, *beside])}):\n{body}\n{call}\n"
 
 
 def _with_helper(text: str, function: ast.FunctionDef, torch: str) -> str:

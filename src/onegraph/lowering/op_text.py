@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from onegraph.lowering.op_given import Given
 from onegraph.lowering.source import Source
@@ -12,14 +12,16 @@ from onegraph.rewrite import text as text_
 
 HELPER = "_code_op"
 HELPER_TEXT = '''\
-def {helper}(*written, gives=None):
+def {helper}(*written, gives=None, known={{}}):
     """A plain call in eager mode, one op inside a compiled graph. ``written``: the tensors that the code writes into;
-    ``gives``: empty tensors like those that it returns."""
+    ``gives``: empty tensors like those that it returns; ``known``: the kinds of arguments for which that holds. With
+    others, and where tensors share the memory that is written, the code itself is compiled."""
     import inspect
     import re
 
     def decorate(function):
-        places = [list(inspect.signature(function).parameters).index(name) for name in written]
+        names = list(inspect.signature(function).parameters)
+        places = [names.index(name) for name in written]
         schema = {torch}.library.infer_schema(function, mutates_args=()).partition(" -> ")[0] + " -> Tensor[]"
         namespace, name = "host_" + re.sub(r"\\W", "_", __name__, flags=re.ASCII), function.__name__
         while hasattr(getattr({torch}.ops, namespace), name):  # the module was loaded before
@@ -30,6 +32,7 @@ def {helper}(*written, gives=None):
 
         def run(*args):
             args = [arg.clone() if n in places else arg for n, arg in enumerate(args)]
+            args = [{torch}.Size(arg) if isinstance(arg, list) else arg for arg in args]
             made = function(*args) if gives else function(*args) or ()
             made = made if isinstance(made, tuple) else (made,)
             results = [args[n] for n in places] + [value.clone() for value in made]
@@ -69,11 +72,42 @@ def {helper}(*written, gives=None):
 
         forward_op.register_autograd(backward, setup_context=remember)
 
+        def apart(*args):  # one element: no memory that is written is another tensor's too; a compiler reads the size
+            memory = [arg.untyped_storage() if isinstance(arg, {torch}.Tensor) else None for arg in args]
+            shared = any(memory[n] is other for n in places for m, other in enumerate(memory) if m != n)
+            return {torch}.empty(int(not shared))
+
+        apart_op = {torch}.library.custom_op(
+            f"{{namespace}}::{{name}}_apart", apart, mutates_args=(), schema=schema.partition(" -> ")[0] + " -> Tensor"
+        )
+        apart_op.register_fake(apart)
+
+        def kinds(arg, floats):
+            if isinstance(arg, (list, tuple)):
+                return [(type(arg), len(arg))]
+            if not isinstance(arg, {torch}.Tensor):
+                return [type(arg)]
+            alike = arg.dtype in floats and all(dtype == arg.dtype for dtype in floats)
+            return [{torch}.Tensor, (arg.dtype, arg.ndim), ("float" if alike else "", arg.ndim)]
+
+        def fits(tensors, *args):
+            if any({torch}.is_autocast_enabled(tensor.device.type) for tensor in tensors):
+                return False  # what runs in an op is not cast
+            floats = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
+            for name, arg in zip(names, args):
+                if not any(kind in known.get(name, [{torch}.Tensor]) for kind in kinds(arg, floats)):
+                    return False
+            written = [args[n] for n in places]
+            if any(step == 0 and size != 1 for each in written for step, size in zip(each.stride(), each.shape)):
+                return False  # expanded: several elements are one
+            if len(tensors) < 2 or not written:
+                return True
+            plain = [arg.detach() if isinstance(arg, {torch}.Tensor) else arg for arg in args]
+            return apart_op(*plain).shape[0] == 1
+
         def call(*args):
-            devices = [arg.device.type for arg in args if isinstance(arg, {torch}.Tensor)]
-            cast = any({torch}.is_autocast_enabled(device) for device in devices)  # what runs in an op is not
-            twice = any(args[n] is arg for n in places for m, arg in enumerate(args) if m != n)
-            if cast or twice or not {torch}.compiler.is_compiling():
+            tensors = [arg for arg in args if isinstance(arg, {torch}.Tensor)]
+            if not ({torch}.compiler.is_compiling() and fits(tensors, *args)):
                 return function(*args)
             before = [arg.clone() if n in places else arg for n, arg in enumerate(args)]  # for the backward pass
             values = forward_op(*before)
@@ -90,11 +124,13 @@ def {helper}(*written, gives=None):
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What an op returns: names bound in it (none where its last statement returns), and an empty tensor like each."""
+    """What an op returns: names bound in it (none where its last statement returns), and an empty tensor like each,
+    for arguments of the ``known`` kinds."""
 
     names: tuple[str, ...] = ()
     fakes: tuple[str, ...] = ()
     returned: bool = False
+    known: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def definition(
@@ -116,11 +152,14 @@ def definition(
     if len(head) > text_.WIDTH:
         head = f"def {name}(\n" + "".join(f"{unit}{p},\n" for p in parameters) + f") -> {gives}:"
     told = [f'"{each}"' for each in written]
+    known = [f'"{name}": [{", ".join(kinds)}]' for name, kinds in results.known.items()]
     if results.fakes:
         fakes = (
             f"({', '.join(results.fakes)},)" if len(results.fakes) == 1 else f"({', '.join(results.fakes)})"
         )
         told.append(f"gives=lambda {', '.join(each.name for each in given)}: {fakes}")
+    if known:
+        told.append(f"known={{{', '.join(known)}}}")
     decorator = text_.wrap_call(f"{helper}({', '.join(told)})").replace(helper, f"@{helper}", 1)
     source = Source(text)
     replaced: dict[ast.AST, str] = {node: each.name for each in given for node in each.nodes}

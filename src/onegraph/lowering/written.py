@@ -12,16 +12,17 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from onegraph.lowering import effect_text, op_given, op_text, pure_code
+from onegraph.lowering import effect_text, op_given, op_text, pure_code, same_dtype
 from onegraph.lowering.effect_scope import Scope, loads, scope_of, stores
-from onegraph.lowering.host_shapes import fake_of
+from onegraph.lowering.effect_params import SCALARS
+from onegraph.lowering.host_shapes import fake_of, kinds
 from onegraph.lowering.known_size import Sizes
 from onegraph.lowering.op_given import Given
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.toplevel import helper_in, with_definition
 from onegraph.model import Candidate, Declined, Level
 from onegraph.rewrite import text as text_
-from onegraph.rewrite.request import Request
+from onegraph.rewrite.request import Fact, Request
 
 _NOTE = (
     "in the compiled program this code runs as one op, in Python: it waits for the device as before, and a CUDA graph "
@@ -367,18 +368,34 @@ def _results(
         raise Refused(f"The size of `{unknown[0]}` depends on values.", CAPTURE)
     fakes = []
     firsts = {each.name: each.facts[0] for each in given}
+    free = same_dtype.follows(run.statements, lambda node: request.facts.values(node)[0])
+    like = next((each.name for each in given if all(map(same_dtype.is_float, each.facts))), "") if free else ""
     for name, facts in found:
         if not facts:
             raise Refused(f"No recorded input reaches line {last.lineno}.", "Give inputs that run this line.")
         if not all(fact.is_tensor for fact in facts):
-            kinds = " or a ".join(sorted({fact.type.removeprefix("builtins.") for fact in facts}))
-            raise Refused(f"`{name}` is a {kinds}, which no graph can hold.", "Keep it a tensor.")
-        told = {fake_of(fact, firsts, ast.Module([*run.statements], []), torch) for fact in facts}
+            types = " or a ".join(sorted({fact.type.removeprefix("builtins.") for fact in facts}))
+            raise Refused(f"`{name}` is a {types}, which no graph can hold.", "Keep it a tensor.")
+        source = ast.Module([*run.statements], [])
+        told = {
+            fake_of(fact, firsts, source, torch, like if same_dtype.is_float(fact) else "") for fact in facts
+        }
         if len(told) > 1:
             raise Refused(f"The size of `{name}` depends on values.", CAPTURE)
         fakes.append(told.pop())
     _check_not_written_elsewhere(scope, run, given)
-    return op_text.Results(() if run.returned else run.results, tuple(fakes), run.returned)
+    if fakes:
+        known = {each.name: kinds(each.facts, torch, bool(like)) for each in given}
+    else:
+        known = {each.name: _taken(each.facts, torch) for each in given}
+        known = {name: taken for name, taken in known.items() if taken != (f"{torch}.Tensor",)}
+    return op_text.Results(() if run.returned else run.results, tuple(fakes), run.returned, known)
+
+
+def _taken(facts: Sequence[Fact], torch: str) -> tuple[str, ...]:
+    """The kinds of values that a parameter takes, where nothing else depends on them."""
+    found = dict.fromkeys(f"{torch}.Tensor" if fact.is_tensor else kinds((fact,), torch)[0] for fact in facts)
+    return (*found, *(kind for kind in sorted(SCALARS) if found.keys() & SCALARS and kind not in found))
 
 
 def _check_not_written_elsewhere(scope: Scope, run: _Run, given: Sequence[Given]) -> None:
