@@ -5,7 +5,7 @@ What else it causes: a ``with`` block can't be resumed in its middle: the whole 
 
 Relaxed: the block is entered in eager mode only. What moves: the compiled program runs under the flags that are set
 where it is called; they choose among kernels for the same result.
-Declined: the flags are bound to a name, or it is no ``with`` block.
+Declined: the flags are bound to a name, or it is no ``with`` block; the file also reads or sets flags of that library.
 """
 
 from __future__ import annotations
@@ -76,6 +76,26 @@ def inputs():
 """,
         "is no `with` block",
     ),
+    Untouched(
+        "the flag is read inside",
+        """\
+import torch
+
+
+def scale():
+    return 2 if torch.backends.cudnn.enabled else 3
+
+
+def program(x, wide=False):
+    with torch.backends.cudnn.flags(enabled=False):
+        return x * scale() if wide else x + 1
+
+
+def inputs():
+    return [(torch.ones(3),)]
+""",
+        "which the block may set",
+    ),
 )
 
 
@@ -98,6 +118,11 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
         return
     if any(item.context_expr is call and item.optional_vars for item in block.items):
         yield Declined(NAME, "The flags are bound to a name.", "Set the flags around the compiled call.")
+        return
+    used = _used_elsewhere(module, call) if module is not None else None
+    if used is not None:
+        reason = f"Line {used.lineno} works with `{ast.unparse(used)}`, which the block may set."
+        yield Declined(NAME, reason, "Set the flags around the compiled call.")
         return
     torch = edit.ensure_torch_import(request.text)[1]
     try:
@@ -122,6 +147,15 @@ def _flags(node: ast.AST | None) -> ast.Call | None:
         if isinstance(each, ast.stmt):
             return None
     return None
+
+
+def _used_elsewhere(module: ast.Module, call: ast.Call) -> ast.Attribute | None:
+    """Where the file reads or sets a flag of the library that a call of ``flags`` is about: it need not be in this
+    function to run inside the block."""
+    assert isinstance(call.func, ast.Attribute)
+    library = ast.unparse(call.func.value)
+    found = (n for n in ast.walk(module) if isinstance(n, ast.Attribute) and n.attr != call.func.attr)
+    return next((n for n in found if ast.unparse(n.value) == library), None)
 
 
 def _rewritten(text: str, block: ast.With, call: ast.Call, torch: str) -> str:

@@ -3,10 +3,9 @@
 What happens: Dynamo can't store a tensor that is an ``nn.Buffer`` into a module.
 What else it causes: the whole function runs without a graph.
 
-Relaxed: the moved buffer is kept in a variable, which the rest of the function reads; the module is changed in eager
-mode only. What moves: a compiled program that has to move the buffer does so on every call. (Where the module would
-be left with another tensor than in eager mode, verification rejects it.)
-Declined: another attribute is assigned; the statement stands in a loop.
+Exact: the buffer is assigned only where it had to be moved. Such a call is not compiled; those behind it are, for the
+buffer is where it belongs.
+Declined: another attribute is assigned; the call makes a copy each time.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ORDER = 45
 _CONVERSIONS = frozenset(
     {"to", "type_as", "cpu", "cuda", "float", "half", "bfloat16", "double", "contiguous"}
 )
-_NOTE = "the compiled program does not store the moved buffer in the module"
+_NOTE = "a call that has to move the buffer is not compiled; the next ones are"
 _STEP = "Move the buffer once, outside of the compiled function."
 _BEFORE = """\
 import torch
@@ -57,13 +56,12 @@ EXAMPLES: tuple[Example, ...] = (
         title="a table of positions",
         before=_BEFORE,
         after=_BEFORE.replace(
-            "        self.table = self.table.to(device=x.device, dtype=x.dtype)\n        rows = self.table[ids]\n",
+            "        self.table = self.table.to(device=x.device, dtype=x.dtype)\n",
             "        table = self.table.to(device=x.device, dtype=x.dtype)\n"
-            "        if not torch.compiler.is_compiling():\n"
-            "            self.table = table\n"
-            "        rows = table[ids]\n",
+            "        if table is not self.table:\n"
+            "            self.table = table\n",
         ),
-        level=Level.RELAXED,
+        level=Level.EXACT,
     ),
 )
 UNTOUCHED: tuple[Untouched, ...] = (
@@ -80,36 +78,25 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
-    """A variable for the moved buffer."""
+    """The assignment only where it changes something."""
     text = request.text
     module = tree.parse(text)
     where = _assignment(tree.innermost(module, request.site.span) if module is not None else None)
-    function = tree.function(where) if where is not None else None
-    if where is None or not isinstance(function, ast.FunctionDef) or not owns_lines(text, where):
+    if where is None or not owns_lines(text, where):
         yield Declined(NAME, f"Line {request.site.span.line} assigns something else.", _STEP)
-        return
-    if any(isinstance(p, ast.For | ast.While) for p in tree.parents(where)):
-        yield Declined(NAME, f"Line {where.lineno} stands in a loop.", _STEP)
         return
     target = where.targets[0]
     assert isinstance(target, ast.Attribute)
-    path, torch = ast.unparse(target), edit.ensure_torch_import(text)[1]
+    path = ast.unparse(target)
     name = edit.unused_name(edit.parse(text), target.attr.lstrip("_"))
     indent, unit = edit.indent_of(text, where.lineno), edit.indent_unit(text)
     end = edit.position(where)[2:]
-    edits: list[edit.Edit] = [
-        (*edit.position(target), name),
-        (*end, *end, f"\n{indent}if not {torch}.compiler.is_compiling():\n{indent}{unit}{path} = {name}"),
-    ]
-    for node in ast.walk(function):
-        later = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node.lineno > end[0]
-        if later and ast.unparse(node) == path:
-            edits.append((*edit.position(node), name))
-    changed, _ = edit.ensure_torch_import(edit.replace_spans(text, edits))
+    stored = f"\n{indent}if {name} is not {path}:\n{indent}{unit}{path} = {name}"
+    changed = edit.replace_spans(text, [(*edit.position(target), name), (*end, *end, stored)])
     yield Candidate(
         NAME,
-        Level.RELAXED,
-        f"Keep the moved `{path}` in a variable",
+        Level.EXACT,
+        f"Store `{path}` where it had to be moved",
         changed,
         (request.site.function,),
         (_NOTE,),

@@ -38,7 +38,9 @@ UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 
 _FAMILIES = frozenset({"opaque_call", "numpy", "clock", "rng"})
 _SKIPPED = frozenset({"torch", "functools", "contextlib", "inspect", "typing", "copy", "logging", "warnings"})
-_OTHER_KINDS = "with arguments of another type, dtype or rank than the recorded ones the graph ends there as before"
+_OTHER_KINDS = (
+    "with arguments of another type, dtype or rank than the recorded ones the graph ends there as before"
+)
 _AT_ITS_PLACE = "it runs in Python when the compiled program gets there; a CUDA graph is split at it"
 
 

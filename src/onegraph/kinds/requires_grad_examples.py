@@ -52,7 +52,7 @@ EXAMPLES: tuple[Example, ...] = (
         before=_CHECKPOINTED,
         after=_CHECKPOINTED.replace(
             "            hidden.requires_grad = True  # for checkpointing\n",
-            "            if not torch.compiler.is_compiling():\n"
+            "            if not torch.compiler.is_compiling() or hidden.requires_grad:\n"
             "                hidden.requires_grad = True  # for checkpointing\n",
         ),
         level=Level.RELAXED,
@@ -83,6 +83,25 @@ def inputs():
     return [(torch.ones(3),)]
 """,
         "`x` is a tensor of the caller, who may read its gradient.",
+    ),
+    Untouched(
+        "a conversion that may give back its argument",
+        """\
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+
+
+def program(x, dtype=torch.float64):
+    y = x.to(dtype)
+    y.requires_grad_()
+    return y * weight
+
+
+def inputs():
+    return [(torch.ones(3),)]
+""",
+        "`x.to(dtype)` may be a tensor that others hold.",
     ),
     Untouched(
         "the gradient is read",

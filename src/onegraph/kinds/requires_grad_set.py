@@ -5,9 +5,10 @@ graph has no such tensors inside. (It is often a leftover: reentrant checkpointi
 What else it causes: code behind it is a graph of its own.
 
 Relaxed: it is left to eager mode. What moves: the compiled program does not fill in ``.grad`` of this tensor, which
-nothing reads. That the results require grad as before, and all gradients agree, is verified.
-Declined: the tensor comes from the caller or from an object, who may look at its ``.grad``; or the function itself
-reads a ``.grad`` or calls the backward pass.
+nothing reads. That the results require grad as before, and all gradients agree, is verified. (Where the tensor requires
+grad already, the statement runs as before: eager mode may raise there.)
+Declined: the tensor is, or may be, one of the caller or of an object, who may look at its ``.grad``; or the function
+itself reads a ``.grad`` or calls the backward pass.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from onegraph.kinds import tree
 from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.requires_grad_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.requires_grad_examples import UNTOUCHED as _UNTOUCHED
+from onegraph.lowering import ops
 from onegraph.lowering.effect_text import is_elif, owns_lines
 from onegraph.model import Break, Candidate, Declined, Level
 from onegraph.rewrite import text as edit
-from onegraph.rewrite.request import Request
+from onegraph.rewrite.request import Facts, Request
 
 NAME = "requires_grad_set"
 TITLE = "requires_grad switched on in the compiled function"
@@ -32,8 +34,20 @@ EXAMPLES: tuple[Example, ...] = _EXAMPLES
 UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 
 _TITLE = "Leave `requires_grad` to eager mode"
-_NOTE = "the compiled program does not fill in .grad of this tensor"
+_NOTES = (
+    "the compiled program does not fill in .grad of this tensor",
+    "a result that requires grad because of this tensor alone does not in the compiled program",
+)
 _READERS = frozenset({"grad", "backward", "is_leaf", "retain_grad", "register_hook"})
+# their result is new and requires no grad, if nobody asks for it
+_MAKERS = ops.CREATE - {"cat", "stack", "clone"} | {
+    "tensor",
+    "new_empty",
+    "new_full",
+    "new_ones",
+    "new_zeros",
+    "eye",
+}
 _BY_HAND = "Take the gradient with torch.func.grad, or compile the code around it."
 
 
@@ -54,17 +68,17 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
             "Switch it on outside of the compiled function.",
         )
         return
-    why = _seen_outside(_tensor(where), function) or _gradient_read(function)
+    why = _seen_outside(_tensor(where), function, request.facts) or _gradient_read(function)
     if why:
         yield Declined(NAME, why, _BY_HAND)
         return
     text, torch = request.text, edit.ensure_torch_import(request.text)[1]
-    edits = _edits(where, text, f"not {torch}.compiler.is_compiling()")
+    edits = _edits(where, text, f"{torch}.compiler.is_compiling()")
     if edits is None:
-        yield Declined(NAME, "It shares its lines with other statements.", "Put it on a line of its own.")
+        yield Declined(NAME, "It is part of a larger statement.", "Put it on a line of its own.")
         return
     changed, _ = edit.ensure_torch_import(edit.replace_spans(text, edits))
-    yield Candidate(NAME, Level.RELAXED, _TITLE, changed, (request.site.function,), (_NOTE,))
+    yield Candidate(NAME, Level.RELAXED, _TITLE, changed, (request.site.function,), _NOTES)
 
 
 # --- what it is ---------------------------------------------------------------------------------------------
@@ -112,16 +126,35 @@ def _tensor(where: ast.Assign | ast.Call) -> ast.expr:
 # --- who could see the gradient? ------------------------------------------------------------------------------
 
 
-def _seen_outside(tensor: ast.expr, function: ast.AST) -> str:
+def _seen_outside(tensor: ast.expr, function: ast.AST, facts: Facts) -> str:
     """Why somebody else may hold the tensor itself; "" for one that the function makes."""
-    if isinstance(tensor, ast.Call):
-        return ""
     if not isinstance(tensor, ast.Name):
-        return f"`{ast.unparse(tensor)}` belongs to an object, which keeps its gradient."
+        return "" if _is_new(tensor, facts) else f"`{ast.unparse(tensor)}` may be a tensor that others hold."
     values = [getattr(node, "value", None) for node in ast.walk(function) if _binds(node, tensor.id)]
-    if not values or not all(isinstance(value, ast.Call | ast.Subscript | ast.BinOp) for value in values):
+    if not values:
         return f"`{tensor.id}` is a tensor of the caller, who may read its gradient."
-    return ""
+    old = next((value for value in values if value is None or not _is_new(value, facts)), None)
+    return f"`{ast.unparse(old)}` may be a tensor that others hold." if old is not None else ""
+
+
+def _is_new(value: ast.expr, facts: Facts) -> bool:
+    """Whether an expression always gives another tensor object than those that went in (``x.to(dtype)`` does not)."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=inner, attr="requires_grad_")):
+            return _is_new(inner, facts)
+        case ast.Call(func=ast.Attribute(value=inner, attr=name)):
+            owner = ast.unparse(inner) in ("torch", "torch.nn.functional") or _is_tensor(inner, facts)
+            return owner and name in ops.VALUES | _MAKERS
+        case ast.Subscript(value=inner, slice=ast.Slice() | ast.Tuple()):
+            return _is_tensor(inner, facts)
+        case ast.BinOp(left=left, right=right):
+            return _is_tensor(left, facts) or _is_tensor(right, facts)
+    return False
+
+
+def _is_tensor(node: ast.expr, facts: Facts) -> bool:
+    seen = facts.values(node)[0]
+    return bool(seen) and all(fact.is_tensor for fact in seen)
 
 
 def _binds(node: ast.AST, name: str) -> bool:
@@ -142,11 +175,20 @@ def _gradient_read(function: ast.AST) -> str:
     return ""
 
 
+def _made(tensor: ast.expr) -> bool:
+    """Whether it is made of nothing, so that it requires no grad yet."""
+    return (
+        isinstance(tensor, ast.Call)
+        and isinstance(tensor.func, ast.Attribute)
+        and tensor.func.attr in _MAKERS
+    )
+
+
 # --- the text -----------------------------------------------------------------------------------------------
 
 
-def _edits(where: ast.Assign | ast.Call, text: str, eager: str) -> list[edit.Edit] | None:
-    """A statement of its own goes under an ``if``; in an expression the flag itself says it."""
+def _edits(where: ast.Assign | ast.Call, text: str, compiling: str) -> list[edit.Edit] | None:
+    """A statement of its own goes under an ``if``; where a tensor is made, the flag itself says it."""
     statement = tree.statement(where)
     assert statement is not None
     if isinstance(where, ast.Assign) or (isinstance(statement, ast.Expr) and statement.value is where):
@@ -155,7 +197,11 @@ def _edits(where: ast.Assign | ast.Call, text: str, eager: str) -> list[edit.Edi
         indent, unit = edit.indent_of(text, statement.lineno), edit.indent_unit(text)
         block = edit.reindent(edit.block_of(text, statement, statement), indent + unit)
         first, last = statement.lineno, edit.position(statement)[2]
-        return [(first, 0, last + 1, 0, f"{indent}if {eager}:\n{block}")]
+        name = edit.segment(text, _tensor(where))
+        return [(first, 0, last + 1, 0, f"{indent}if not {compiling} or {name}.requires_grad:\n{block}")]
+    if _method(where) and not _made(_tensor(where)):
+        return None
+    eager = f"not {compiling}"
     value = where.args[0] if _method(where) and where.args else getattr(_keyword(where), "value", None)
     if value is None:  # x.requires_grad_()
         end = edit.position(where)[2:]

@@ -163,6 +163,7 @@ def of_function(request: Request, function: ast.FunctionDef) -> Made:
         raise Refused(f"`{function.name}` is written on one line.", "Write its body on lines of its own.")
     given = request.facts.names(first[0], names)
     returned = _result(request, function)
+    _check_new(returned, given, f"`{function.name}`")
     torch = edit.ensure_torch_import(request.text)[1]
     parameters = _parameters(given, function.name)
     firsts = {name: facts[0] for name, facts in given.items()}
@@ -229,6 +230,13 @@ def _check_host_code(request: Request, function: ast.FunctionDef) -> None:
             )
 
 
+def _check_new(results: Sequence[Fact], given: Mapping[str, Sequence[Fact]], what: str) -> None:
+    """What an op gives is new: what is written into it later does not show in an argument."""
+    for name, facts in given.items():
+        if {fact.storage for fact in facts} & {fact.storage for fact in results} - {None}:
+            raise Refused(f"{what} gives back `{name}`, or a view of it.", f"Copy it: `{name}.clone()`.")
+
+
 def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
@@ -273,6 +281,7 @@ def of_call(request: Request, call: ast.Call) -> Made:
         raise Refused("No input reaches it.", "Give inputs that reach it.")
     if any(fact.requires_grad for fact in results):
         raise Refused("Its result takes part in the gradient.", "Call it on detached tensors.")
+    _check_new(results, facts, "It")
     torch = edit.ensure_torch_import(text)[1]
     shown = " ".join(edit.segment(text, call.func).split())
     parameters = _parameters(facts, shown)

@@ -14,10 +14,10 @@ from onegraph.rewrite.request import Fact
 
 Facts = Callable[[ast.expr], Sequence[Fact]]
 # what these give is of a dtype of its own
-_NAMES_ONE = frozenset("""
-    arange as_tensor bfloat16 complex double empty eye float float16 float32 float64 full half linspace logspace ones
-    scalar_tensor tensor to type type_as view zeros
-""".split())  # noqa: SIM905
+_NAMES_ONE = frozenset((
+    "arange", "as_tensor", "bfloat16", "complex", "double", "empty", "eye", "float", "float16", "float32", "float64",
+    "full", "half", "linspace", "logspace", "ones", "scalar_tensor", "tensor", "to", "type", "type_as", "view", "zeros",
+))  # fmt: skip
 
 
 def follows(statements: Sequence[ast.stmt], facts: Facts) -> bool:
@@ -29,7 +29,11 @@ def follows(statements: Sequence[ast.stmt], facts: Facts) -> bool:
         made = isinstance(node, ast.BinOp | ast.Call)
         if (made and not facts(node)) or _names_one(node):
             return False
-        if own and not isinstance(node, ast.Name) and not any(_float(part, facts) for part in _operands(node)):
+        if (
+            own
+            and not isinstance(node, ast.Name)
+            and not any(_float(part, facts) for part in _operands(node))
+        ):
             return False
     return len(dtypes) == 1
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from onegraph.lowering import effect_text, op_given, op_text, pure_code, same_dtype
-from onegraph.lowering.effect_scope import Scope, loads, scope_of, stores
 from onegraph.lowering.effect_params import SCALARS
+from onegraph.lowering.effect_scope import Scope, loads, scope_of, stores
 from onegraph.lowering.host_shapes import fake_of, kinds
 from onegraph.lowering.known_size import Sizes
 from onegraph.lowering.op_given import Given
@@ -369,7 +369,9 @@ def _results(
     fakes = []
     firsts = {each.name: each.facts[0] for each in given}
     free = same_dtype.follows(run.statements, lambda node: request.facts.values(node)[0])
-    like = next((each.name for each in given if all(map(same_dtype.is_float, each.facts))), "") if free else ""
+    like = (
+        next((each.name for each in given if all(map(same_dtype.is_float, each.facts))), "") if free else ""
+    )
     for name, facts in found:
         if not facts:
             raise Refused(f"No recorded input reaches line {last.lineno}.", "Give inputs that run this line.")

@@ -110,8 +110,8 @@ class Record:
 
     def _add(self, facts: dict[tuple[Any, ...], Fact], value: Any) -> None:
         seen = fact(value)
-        same = (seen.type, seen.shape, seen.dtype, seen.device, seen.requires_grad, seen.stride, seen.value)
-        same += tuple(None if sizes is None else len(sizes) for sizes in (seen.items, seen.sizes))
+        kind = (seen.type, seen.shape, seen.dtype, seen.device, seen.requires_grad, seen.stride, seen.value)
+        same = (*kind, *(sizes and len(sizes) for sizes in (seen.items, seen.sizes)))
         if same not in facts:
             facts[same] = seen
             if seen.storage is not None:
