@@ -42,7 +42,8 @@ class Scope:
 
 def scope_of(tree: ast.Module, statement: ast.stmt) -> Scope:
     """The scope of a statement of the tree."""
-    parents = tuple(node for node in text_.path_at(tree, text_.span_of(statement)) if node is not statement)
+    path = text_.path_at(tree, text_.span_of(statement))
+    parents = path[: path.index(statement)]  # an expression of the same span may be behind it
     names: set[str] = set()
     for parent in parents:
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):

@@ -8,9 +8,10 @@ arguments, and that takes no part in gradients. Outside the compiler everything 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from onegraph.lowering import ops, pure_code
 from onegraph.lowering.effect_scope import loads, scope_of
 from onegraph.lowering.effect_shapes import dotted
 from onegraph.lowering.effect_text import owns_lines
@@ -99,6 +100,8 @@ def helper_text(name: str, torch: str) -> str:
     return _HELPER_TEXT.format(helper=name, torch=torch)
 
 
+_CHANGES = frozenset(("append", "extend", "fill", "itemset", "put", "resize", "sort", "update"))
+_DESCRIBES = frozenset(("device", "dim", "dtype", "item", "len", "ndim", "numel", "shape", "size", "tolist"))
 _TO_AND_FROM_PYTHON = frozenset((
     "arange", "as_tensor", "asarray", "bool", "clone", "contiguous", "cpu", "detach", "float", "from_numpy",
     "full", "int", "long", "ones", "sum", "tensor", "to", "zeros",
@@ -157,11 +160,11 @@ def of_function(request: Request, function: ast.FunctionDef) -> Made:
         raise Refused(f"`{function.name}` is a generator.", "Give back a list.")
     positional = [*arguments.posonlyargs, *arguments.args]
     names = [a.arg for a in (*positional, *arguments.kwonlyargs)]
-    _check_unchanged(function, names)
     first = function.body[1 if ast.get_docstring(function, clean=False) is not None else 0 :]
     if not first or not owns_lines(request.text, first[0]):
         raise Refused(f"`{function.name}` is written on one line.", "Write its body on lines of its own.")
     given = request.facts.names(first[0], names)
+    _check_unchanged(function, names, {n for n, facts in given.items() if any(f.is_tensor for f in facts)})
     returned = _result(request, function)
     _check_new(returned, given, f"`{function.name}`")
     torch = edit.ensure_torch_import(request.text)[1]
@@ -241,26 +244,47 @@ def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _check_unchanged(function: ast.AST, names: Sequence[str]) -> None:
-    """An op may not write into what it is given."""
+def _check_unchanged(function: ast.AST, names: Sequence[str], tensors: Set[str]) -> None:
+    """An op may not write into what it is given, nor into an array on the memory of a tensor (``x.numpy()[0] = 1``)."""
+    held = {name: name for name in names}
     for node in ast.walk(function):
-        target: ast.AST | None = None
+        if isinstance(node, ast.Assign | ast.For):
+            value, targets = (
+                (node.iter, [node.target]) if isinstance(node, ast.For) else (node.value, node.targets)
+            )
+            inside = next((held[name] for name in _names_held(value) if held.get(name) in tensors), None)
+            if inside is not None:
+                held |= {
+                    name: inside for t in targets for name in pure_code.names_stored(t) if name not in held
+                }
+    for node in ast.walk(function):
+        target: ast.expr | None = None
         if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
             target = node.value
         elif isinstance(node, ast.AugAssign):
             target = node.target
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             method = node.func.attr
-            if (method.endswith("_") and not method.endswith("__")) or method in (
-                "append",
-                "update",
-                "extend",
-            ):
+            if (method.endswith("_") and not method.endswith("__")) or method in _CHANGES:
                 target = node.func.value
-        while isinstance(target, ast.Subscript | ast.Attribute):
-            target = target.value
-        if isinstance(target, ast.Name) and target.id in names:
-            raise Refused(f"Line {node.lineno} changes `{target.id}` in place.", f"Copy `{target.id}` first.")  # type: ignore[attr-defined]
+        root = pure_code.root_of(target) if target is not None else None
+        if isinstance(root, ast.Name) and root.id in held:
+            name = held[root.id]
+            raise Refused(f"Line {root.lineno} may change `{name}` in place.", f"Copy `{name}` first.")
+
+
+def _names_held(node: ast.AST) -> Iterator[str]:
+    """The names whose memory the value of an expression may be: not those that only tell a size or a number."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.Call) and _last_name(node.func) in _DESCRIBES | ops.VALUES | ops.PYTHON:
+        return
+    elif (
+        not isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp)
+        and getattr(node, "attr", "") not in _DESCRIBES
+    ):
+        for child in ast.iter_child_nodes(node):
+            yield from _names_held(child)
 
 
 # --- one call -----------------------------------------------------------------------------------------------

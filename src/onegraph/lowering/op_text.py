@@ -98,6 +98,8 @@ def {helper}(*written, gives=None, known={{}}):
                 if not any(kind in known.get(name, [{torch}.Tensor]) for kind in kinds(arg, floats)):
                     return False
             written = [args[n] for n in places]
+            if any(each.requires_grad and each.is_leaf for each in written):
+                return False  # that it is written may be an error
             if any(step == 0 and size != 1 for each in written for step, size in zip(each.stride(), each.shape)):
                 return False  # expanded: several elements are one
             if len(tensors) < 2 or not written:
