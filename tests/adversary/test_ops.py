@@ -14,12 +14,12 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import ops_programs
 import pytest
 import torch
 
 from onegraph import pipeline
 from onegraph.model import Call, FixResult, Program
-from tests.adversary import ops_programs
 
 _count = itertools.count()
 
@@ -61,13 +61,15 @@ def observed(module: ModuleType, program: Any, arguments: tuple[Any, ...]) -> di
         loss = sum(r.float().square().sum() for r in results if r.requires_grad)
         if leaves and isinstance(loss, torch.Tensor):
             found["gradients"] = torch.autograd.grad(loss, leaves, allow_unused=True)
-    except Exception:
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):
         found["raises"] = True
     found["arguments"] = list(tensors(arguments))
     found["flags"] = [t.requires_grad for t in tensors(arguments)]
-    found["buffers"] = dict(module.program.named_buffers()) if isinstance(module.program, torch.nn.Module) else {}
+    found["buffers"] = (
+        dict(module.program.named_buffers()) if isinstance(module.program, torch.nn.Module) else {}
+    )
     found["random"] = torch.get_rng_state(), random.getstate()[1], np.random.get_state()[2]
-    return copy.deepcopy({key: value for key, value in found.items()})
+    return copy.deepcopy(found)
 
 
 def run(module: ModuleType, backend: str | None) -> list[dict[str, Any]]:
@@ -89,7 +91,8 @@ def test_calls_of_another_kind(name: str, tmp_path: Path) -> None:
             warnings.simplefilter("ignore")
             found = run(load(tmp_path, change.mended), backend)
         for number, (own, eager) in enumerate(zip(found, expected, strict=True)):
-            torch.testing.assert_close(own, eager, rtol=0, atol=0, msg=lambda m, n=number: f"{backend}, call {n}: {m}")
+            where = f"{backend}, call {number}: "
+            torch.testing.assert_close(own, eager, rtol=0, atol=0, msg=where.__add__)
 
 
 @pytest.mark.parametrize("name", ops_programs.DECLINED)
@@ -100,14 +103,11 @@ def test_declined(name: str, tmp_path: Path) -> None:
     assert any(reason in repair.reason for repair in result.repairs), [r.reason for r in result.repairs]
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
-@pytest.mark.parametrize("name", ["TOTAL", "PENALTY", "LAYER_IN_PLACE"])
-def test_a_model_that_is_converted_stays_one_graph(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
-    text = ops_programs.MENDED[name]
-    (change,) = fixed(tmp_path, text).changes
+@pytest.mark.parametrize("name", ["TOTAL", "LAYER_IN_PLACE"])
+def test_a_model_that_is_converted_stays_one_graph(name: str, tmp_path: Path) -> None:
+    (change,) = fixed(tmp_path, ops_programs.MENDED[name]).changes
     module = load(tmp_path, change.mended)
     torch._dynamo.reset()
     first, *rest = module.inputs()[0]
     program = torch.compile(module.program, backend="eager", fullgraph=True)
-    made = next(tensors(program(first.to(dtype), *rest)))
-    assert made.dtype == dtype
+    assert next(tensors(program(first.half(), *rest))).dtype == torch.float16

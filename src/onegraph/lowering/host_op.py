@@ -166,7 +166,6 @@ def of_function(request: Request, function: ast.FunctionDef) -> Made:
     given = request.facts.names(first[0], names)
     _check_unchanged(function, names, {n for n, facts in given.items() if any(f.is_tensor for f in facts)})
     returned = _result(request, function)
-    _check_new(returned, given, f"`{function.name}`")
     torch = edit.ensure_torch_import(request.text)[1]
     parameters = _parameters(given, function.name)
     firsts = {name: facts[0] for name, facts in given.items()}
@@ -211,6 +210,8 @@ def _result(request: Request, function: ast.FunctionDef) -> list[Fact]:
             f"`{function.name}` gives a {odd.type}, which can't come out of an op.",
             f"Let `{function.name}` give a tensor, or call it outside of the compiled function.",
         )
+    names = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
+    _check_new(request, [v for v in values if v is not None], function, names)
     if any(fact.requires_grad for fact in facts):
         raise Refused(
             f"The result of `{function.name}` takes part in the gradient.",
@@ -233,11 +234,14 @@ def _check_host_code(request: Request, function: ast.FunctionDef) -> None:
             )
 
 
-def _check_new(results: Sequence[Fact], given: Mapping[str, Sequence[Fact]], what: str) -> None:
-    """What an op gives is new: what is written into it later does not show in an argument."""
-    for name, facts in given.items():
-        if {fact.storage for fact in facts} & {fact.storage for fact in results} - {None}:
-            raise Refused(f"{what} gives back `{name}`, or a view of it.", f"Copy it: `{name}.clone()`.")
+def _check_new(request: Request, results: Sequence[ast.expr], around: ast.AST, names: Set[str]) -> None:
+    """What an op gives is new: what is written into it later does not show in an argument. Raises Refused."""
+    reads = [n for n in loads(around) if n.id in names]
+    facts = request.facts.values(*results, *reads)  # of one run: it compares memory
+    made = {fact.storage for seen in facts[: len(results)] for fact in seen} - {None}
+    for read, seen in zip(reads, facts[len(results) :], strict=True):
+        if made & {fact.storage for fact in seen}:
+            raise Refused(f"It gives back `{read.id}`, or a view of it.", f"Copy it: `{read.id}.clone()`.")
 
 
 def _last_name(node: ast.expr) -> str:
@@ -305,7 +309,7 @@ def of_call(request: Request, call: ast.Call) -> Made:
         raise Refused("No input reaches it.", "Give inputs that reach it.")
     if any(fact.requires_grad for fact in results):
         raise Refused("Its result takes part in the gradient.", "Call it on detached tensors.")
-    _check_new(results, facts, "It")
+    _check_new(request, [call], call, set(scope.names))
     torch = edit.ensure_torch_import(text)[1]
     shown = " ".join(edit.segment(text, call.func).split())
     parameters = _parameters(facts, shown)
