@@ -54,7 +54,7 @@ def _writes(tensor: {torch}.Tensor) -> {torch}.Tensor:
 
 
 def _one_if_shared(tensor, other):
-    return {torch}.empty(int(tensor.untyped_storage() is other.untyped_storage()))
+    return {torch}.empty(1 if tensor.untyped_storage() is other.untyped_storage() else 0)
 
 
 @{host_op}(_one_if_shared, ordered=False)

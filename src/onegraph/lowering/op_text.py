@@ -75,7 +75,7 @@ def {helper}(*written, gives=None, known={{}}):
         def apart(*args):  # one element: no memory that is written is another tensor's too; a compiler reads the size
             memory = [arg.untyped_storage() if isinstance(arg, {torch}.Tensor) else None for arg in args]
             shared = any(memory[n] is other for n in places for m, other in enumerate(memory) if m != n)
-            return {torch}.empty(int(not shared))
+            return {torch}.empty(0 if shared else 1)
 
         apart_op = {torch}.library.custom_op(
             f"{{namespace}}::{{name}}_apart", apart, mutates_args=(), schema=schema.partition(" -> ")[0] + " -> Tensor"
