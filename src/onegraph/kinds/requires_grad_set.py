@@ -147,6 +147,8 @@ def _is_new(value: ast.expr, facts: Facts) -> bool:
             return owner and name in ops.VALUES | _MAKERS
         case ast.Subscript(value=inner, slice=ast.Slice() | ast.Tuple()):
             return _is_tensor(inner, facts)
+        case ast.IfExp(body=left, orelse=right):
+            return _is_new(left, facts) and _is_new(right, facts)
         case ast.BinOp(left=left, right=right):
             return _is_tensor(left, facts) or _is_tensor(right, facts)
     return False

@@ -65,8 +65,8 @@ def {helper}(fake, known=None, gives="tensor", ordered=True):
         def run(*args):
             result, wanted = as_tensor(function(*args[bare:])), told(*args)
             if (result.shape, result.dtype) != (wanted.shape, wanted.dtype):
-                given, known = tuple(result.shape), tuple(wanted.shape)
-                raise RuntimeError(f"{{name}} gave {{result.dtype}} {{given}}, not {{wanted.dtype}} {{known}}")
+                found, due = tuple(result.shape), tuple(wanted.shape)
+                raise RuntimeError(f"{{name}} gave {{result.dtype}} {{found}}, not {{wanted.dtype}} {{due}}")
             return result.detach().clone(memory_format={torch}.contiguous_format)
 
         op = {torch}.library.custom_op(

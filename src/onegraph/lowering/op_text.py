@@ -12,7 +12,7 @@ from onegraph.rewrite import text as text_
 
 HELPER = "_code_op"
 HELPER_TEXT = '''\
-def {helper}(*written, gives=None, known={{}}):
+def {helper}(*written, gives=None, known=None):
     """A plain call in eager mode, one op inside a compiled graph. ``written``: the tensors that the code writes into;
     ``gives``: empty tensors like those that it returns; ``known``: the kinds of arguments for which that holds. With
     others, and where tensors share the memory that is written, the code itself is compiled."""
@@ -38,8 +38,8 @@ def {helper}(*written, gives=None, known={{}}):
             results = [args[n] for n in places] + [value.clone() for value in made]
             for result, wanted in zip(results, told(*args)):
                 if (result.shape, result.dtype) != (wanted.shape, wanted.dtype):
-                    given, known = tuple(result.shape), tuple(wanted.shape)
-                    raise RuntimeError(f"{{name}} gave {{result.dtype}} {{given}}, not {{wanted.dtype}} {{known}}")
+                    found, due = tuple(result.shape), tuple(wanted.shape)
+                    raise RuntimeError(f"{{name}} gave {{result.dtype}} {{found}}, not {{wanted.dtype}} {{due}}")
             return [result.contiguous() if n >= len(places) else result for n, result in enumerate(results)]
 
         def gradients(grads, needed, *args):  # by running the code once more: it draws no random numbers
@@ -95,7 +95,7 @@ def {helper}(*written, gives=None, known={{}}):
                 return False  # what runs in an op is not cast
             floats = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
             for name, arg in zip(names, args):
-                if not any(kind in known.get(name, [{torch}.Tensor]) for kind in kinds(arg, floats)):
+                if not any(kind in (known or {{}}).get(name, [{torch}.Tensor]) for kind in kinds(arg, floats)):
                     return False
             written = [args[n] for n in places]
             if any(each.requires_grad and each.is_leaf for each in written):
