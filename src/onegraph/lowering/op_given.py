@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from onegraph.lowering import effect_params, pure_code
 from onegraph.lowering.effect_names import of_value
-from onegraph.lowering.effect_scope import Scope, loads
+from onegraph.lowering.effect_scope import Scope, loads, stores
 from onegraph.lowering.refused import Refused
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Fact, Request
@@ -30,10 +30,10 @@ def given(
     request: Request, scope: Scope, statements: Sequence[ast.stmt], reads: frozenset[str]
 ) -> list[Given]:
     names = dict(request.facts.names(statements[0], sorted(reads)))
-    later = [name for name in sorted(reads) if effect_params.annotation(names.get(name, ())) is None]
-    names |= (
-        request.facts.names(statements[-1], later) if later else {}
-    )  # bound between the statements that move
+    later = {name for name in reads if effect_params.annotation(names.get(name, ())) is None}
+    if later:  # bound between the statements that move; the others from the same run, for it compares memory
+        changed = {name for s in statements for name in stores(s)} - later
+        names |= request.facts.names(statements[-1], sorted(reads - changed))
     chains: dict[str, list[ast.expr]] = {}
     found: list[Given] = []
     taken = {n for s in statements for n in text_.names(s)}
