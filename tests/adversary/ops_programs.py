@@ -300,6 +300,25 @@ def others():
     return [(torch.arange(5.0), 5), (torch.arange(5.0), np.int64(5))]
 """
 
+CHOICE = """\
+import random
+
+import torch
+
+
+def program(x, a=1, b=2):
+    return x * random.choice([a, b])
+
+
+def inputs():
+    return [(torch.ones(3),)]
+
+
+def others():
+    x, whole = torch.ones(3), torch.arange(3)
+    return [(whole,), (whole, 1.5, 2.5), (whole, True, False), (x, 1.5, 2), (x.half(),)]
+"""
+
 NO_DIMENSIONS = """\
 import random
 
