@@ -18,6 +18,7 @@ import ops_programs
 import pytest
 import torch
 
+import onegraph
 from onegraph import pipeline
 from onegraph.model import Call, FixResult, Program
 
@@ -111,3 +112,11 @@ def test_a_model_that_is_converted_stays_one_graph(name: str, tmp_path: Path) ->
     first, *rest = module.inputs()[0]
     program = torch.compile(module.program, backend="eager", fullgraph=True)
     assert next(tensors(program(first.half(), *rest))).dtype == torch.float16
+
+
+def test_compile_mends_a_loop_over_a_tensor_of_unknown_size(tmp_path: Path) -> None:
+    """Torch raises here what it raises nowhere else, and it reached the user."""
+    module = load(tmp_path, ops_programs.OVERLAP)
+    (call,) = module.inputs()
+    mended = onegraph.compile(module.program, backend="eager")
+    torch.testing.assert_close(mended(*call), module.program(*call))

@@ -7,9 +7,15 @@ from typing import Any
 
 import torch
 from torch._dynamo import eval_frame, exc
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 # What Dynamo raises where one graph can't be had. Nothing of the program has run then.
-BREAKS: tuple[type[Exception], ...] = (exc.Unsupported, exc.UserError, exc.UncapturedHigherOrderOpError)
+BREAKS: tuple[type[Exception], ...] = (
+    exc.Unsupported,
+    exc.UserError,
+    exc.UncapturedHigherOrderOpError,
+    GuardOnDataDependentSymNode,  # as it is where a tensor of unknown size is gone through
+)
 
 # What it raises where an operation can't take its arguments. One that the mended code brought in may have
 # been made for other arguments.
