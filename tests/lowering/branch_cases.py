@@ -1121,6 +1121,35 @@ def f(x, k=2):
 """,
     ),
     Case(
+        "comments above a Python elif behind a tensor if",
+        """\
+def f(x, k=2):
+    if x.sum() > 0:
+        y = x.exp()
+
+    # for large k
+    elif k > 3:
+        y = x.sin()
+    else:
+        y = x.cos() * x
+    return y
+""",
+        "x.sum() > 0",
+        """\
+def f(x, k=2):
+    def y_otherwise():
+        # for large k
+        if k > 3:
+            y = x.sin()
+        else:
+            y = x.cos() * x
+        return y
+
+    y = _cond(x.sum() > 0, lambda: x.exp(), y_otherwise)
+    return y
+""",
+    ),
+    Case(
         "an arm that returns on some paths",
         """\
 def f(x, k=2):

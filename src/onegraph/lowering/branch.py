@@ -530,9 +530,7 @@ class Lowering:
         replaced: dict[ast.AST, str] = {}
         for statement in statements:
             replaced.update(self._replaced([statement], force, alone=True))
-        lines = _without_pass(self.source.block(statements, replaced, above=header))
-        # An `elif` that became the whole of a side is an `if` there.
-        return lines[2:] if lines.startswith("elif") else lines
+        return _without_pass(_as_if(self.source.block(statements, replaced, above=header)))
 
     def _replaced(self, nodes: Sequence[ast.AST], force: Force, *, alone: bool = False) -> dict[ast.AST, str]:
         found: dict[ast.AST, str] = {}
@@ -581,12 +579,21 @@ def handed_on(side: Side, key: str) -> str | None:
     return ast.unparse(last) if _is_alias(last) else None
 
 
+def _as_if(lines: str) -> str:
+    """An ``elif`` that became the whole of a side is an ``if`` there; comments may stand above it."""
+    rows = lines.splitlines(keepends=True)
+    first = next((n for n, row in enumerate(rows) if row.strip() and not row.startswith("#")), None)
+    if first is not None and rows[first].startswith("elif"):
+        rows[first] = rows[first][2:]
+    return "".join(rows)
+
+
 def _without_pass(lines: str) -> str:
     """The lines without a ``pass`` that stands next to other statements."""
-    body = ast.parse(lines[2:] if lines.startswith("elif") else lines).body
+    body = ast.parse(lines).body
     rows = lines.splitlines(keepends=True)
     passed = [s.lineno - 1 for s in body if isinstance(s, ast.Pass) and rows[s.lineno - 1].strip() == "pass"]
-    if len(passed) == len(body) or lines.startswith("elif"):
+    if len(passed) == len(body):
         return lines
     return "".join(row for number, row in enumerate(rows) if number not in passed)
 
