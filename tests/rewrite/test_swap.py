@@ -6,7 +6,7 @@ import ast
 import gc
 import traceback
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import pytest
 import torch
@@ -335,3 +335,35 @@ def test_the_code_map_finds_live_and_nested_code_by_identity(load: Load) -> None
     assert inner is not None and outer is not None and inner in outer.co_consts
     assert inner.co_filename == m.__file__ and inner.co_firstlineno == m.made.__code__.co_firstlineno
     assert codes.get(m.gen.__code__) is None
+
+
+def test_a_decorated_class_that_uses_a_helper_stays_the_class_that_it_is(load: Load) -> None:
+    m = load("""
+        def known(kind):
+            return kind
+
+        @known
+        class Net:
+            def forward(self, x):
+                return x + 1
+        """)
+    kind, net = m.Net, m.Net()
+    assert m.__file__ is not None
+    text = read(m.__file__).text.replace("x + 1", "_twice(x)")
+    workspace = Workspace().with_text(
+        m.__file__, "def _twice(x):\n    return x * 2\n\n\n" + text, ["Net.forward"]
+    )
+    with swapped(workspace):
+        assert m.Net is kind and net.forward(3) == 6
+    assert m.Net is kind and net.forward(3) == 4
+
+
+def test_a_copy_of_a_function_made_while_active_gets_the_original_code_afterwards(load: Load) -> None:
+    m = load("""
+        def f(x):
+            return x + 1
+        """)
+    with swapped(changed(m, "x + 1", "x * 5", "f")):
+        copy = FunctionType(m.f.__code__, m.f.__globals__)
+        assert copy(2) == 10
+    assert copy(2) == 3

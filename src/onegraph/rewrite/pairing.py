@@ -285,7 +285,7 @@ def _helpers(change: FileChange, tree: ast.Module, filename: str) -> tuple[Helpe
     for statement, compiled in zip(mended.body, tree.body, strict=True):
         bound = text.bound_names(statement)
         reads = text.names(statement) & added
-        if bound - known or (reads and _is_action(statement)):
+        if bound - known or _acts_on(statement, reads):
             added |= bound - known
             code = compile(
                 ast.Module([compiled], []), filename, "exec", dont_inherit=True, flags=_future(mended)
@@ -295,9 +295,15 @@ def _helpers(change: FileChange, tree: ast.Module, filename: str) -> tuple[Helpe
     return tuple(helpers)
 
 
-def _is_action(statement: ast.stmt) -> bool:
-    """A statement that is executed for what it does: a bare call, or a definition handed to a decorator."""
-    return isinstance(statement, ast.Expr) or bool(getattr(statement, "decorator_list", ()))
+def _acts_on(statement: ast.stmt, added: set[str]) -> bool:
+    """A statement that does something to new names: a bare call, or a definition handed to a decorator of theirs.
+
+    A decorated class or function of the user that only uses them inside isn't executed again: it would be another.
+    """
+    decorators = getattr(statement, "decorator_list", [])
+    return any(
+        text.names(each) & added for each in [*decorators, *([statement] * isinstance(statement, ast.Expr))]
+    )
 
 
 def _future(tree: ast.Module) -> int:

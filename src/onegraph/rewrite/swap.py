@@ -87,8 +87,8 @@ def swapped(
                 _execute_helpers(file.helpers, module, stack)
                 if path in instrument:
                     _bind(module, dict(inject or {}), stack)
-        inner = _swap(files, live, stack)
-        stack.callback(_take_back, inner, _counts(inner))
+        codes = _swap(files, live, stack)
+        stack.callback(_take_back, codes, _counts(codes))
         if reset:
             dynamo.reset()
         yield
@@ -143,8 +143,8 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 def _swap(
     files: Mapping[str, Pairs], live: Mapping[str, list[FunctionType]], stack: ExitStack
 ) -> dict[int, CodePair]:
-    """Returns the pairs of nested functions, by id of the new code."""
-    inner: dict[int, CodePair] = {}
+    """Returns the pairs of code, that of nested functions too, by id of the new code."""
+    codes: dict[int, CodePair] = {}
     for path, file in files.items():
         wanted = _wanted(file)
         for function in live[path]:
@@ -153,23 +153,23 @@ def _swap(
             if new is not None:
                 stack.callback(setattr, function, "__code__", old)
                 function.__code__ = new
-                inner.update((id(pair[1]), pair) for pair in _inner_pairs(file, old))
-    return inner
+                codes.update((id(pair[1]), pair) for pair in [(old, new), *_inner_pairs(file, old)])
+    return codes
 
 
-def _take_back(inner: Mapping[int, CodePair], counts: list[int]) -> None:
-    """Closures that were made while the swap was active get the loaded code too. Whether there are any, the
-    reference counts of their code tell.
+def _take_back(codes: Mapping[int, CodePair], counts: list[int]) -> None:
+    """Functions that were made while the swap was active (closures, copies of a function) get the loaded code
+    too. Whether there are any, the reference counts of their code tell.
     """
-    if _counts(inner) == counts and getattr(sys, "_is_gil_enabled", lambda: True)():
+    if _counts(codes) == counts and getattr(sys, "_is_gil_enabled", lambda: True)():
         return  # without the GIL the counts of code objects tell nothing
     for function in _all_functions():
-        if id(function.__code__) in inner:
-            function.__code__ = inner[id(function.__code__)][0]
+        if id(function.__code__) in codes:
+            function.__code__ = codes[id(function.__code__)][0]
 
 
-def _counts(inner: Mapping[int, CodePair]) -> list[int]:
-    return [sys.getrefcount(pair[1]) for pair in inner.values()]
+def _counts(codes: Mapping[int, CodePair]) -> list[int]:
+    return [sys.getrefcount(pair[1]) for pair in codes.values()]
 
 
 def _inner_pairs(file: Pairs, old: CodeType) -> Iterator[CodePair]:
