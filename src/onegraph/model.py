@@ -218,6 +218,7 @@ class Candidate:
     predicates: tuple[Predicate, ...] = ()
     rounding: bool = False  # computes the same in other operations: equal within torch.testing's tolerances
     partial: bool = False  # a first step: the same site is worked on again in the new text
+    gives_way: bool = False  # to the next candidate, where inputs of other types come out differently
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +248,7 @@ class Evidence:
     max_abs: float = 0.0
     max_rel: float = 0.0
     seconds: float = 0.0
+    differing: tuple[str, ...] = ()  # calls with inputs of other types than recorded that come out differently
 
     @property
     def verified(self) -> bool:

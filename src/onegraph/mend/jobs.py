@@ -14,6 +14,7 @@ from onegraph.rewrite.source import SourceUnavailable
 from onegraph.rewrite.workspace import Workspace
 from onegraph.state import World
 
+_SHOWN = 3  # calls with inputs of other types, in the notes of a repair
 LEVELS = (Level.EXACT, Level.RELAXED, Level.LOSSY)
 
 Repairs = Callable[[Request], Iterable[Candidate | Declined]]
@@ -132,6 +133,7 @@ class Bench:
     def _first_good(self, step: Step, request: Request, blame: Blame) -> Step:
         failures: list[str] = []
         declined: Declined | None = None
+        behind: Step | None = None  # a good one that gives way to one that is right for more inputs
         for index, found in enumerate(self._candidates(request)):
             if isinstance(found, Declined):
                 declined = declined or found
@@ -140,23 +142,26 @@ class Bench:
                 continue
             after = step.workspace.with_text(request.path, found.text, found.functions)
             evidence = self._tried(step.workspace, after, request.path, found)
-            failed = [check for check in evidence.checks if check.passed is False]
-            if not failed:
-                blames = {
-                    **step.blames,
-                    request.path: blame.edited(request.text, found.text, step.job.number),
-                }
-                return replace(
-                    step,
-                    workspace=after,
-                    blames=blames,
-                    candidate=found,
-                    index=index,
-                    evidence=evidence,
-                    failures=tuple(failures),
-                )
-            failures.append(f"{found.title}: {failed[0].name}: {failed[0].detail}")
-        return replace(step, declined=declined, failures=tuple(failures))
+            if failed := [check for check in evidence.checks if check.passed is False]:
+                failures.append(f"{found.title}: {failed[0].name}: {failed[0].detail}")
+                continue
+            if evidence.differing and self._level is Level.EXACT:
+                declined = declined or _not_exact(found, evidence)
+                continue
+            blames = {**step.blames, request.path: blame.edited(request.text, found.text, step.job.number)}
+            good = replace(
+                step,
+                workspace=after,
+                blames=blames,
+                candidate=_as_tried(found, evidence),
+                index=index,
+                evidence=evidence,
+            )
+            if not (evidence.differing and found.gives_way):
+                better = behind is None or not evidence.differing
+                return replace(good if better else behind, failures=tuple(failures))
+            behind = behind or good
+        return replace(behind or step, declined=declined, failures=tuple(failures))
 
     def _candidates(self, request: Request) -> Iterator[Candidate | Declined]:
         """Declines don't count as candidates; those of a level that was not asked for become declines."""
@@ -208,3 +213,18 @@ class Bench:
             option = "--ignore" if site.kind in self._ignore else "--select"
             return Declined(site.kind, f"{site.kind} is left out by {option}", f"Run again without {option}.")
         return None
+
+
+def _as_tried(candidate: Candidate, evidence: Evidence) -> Candidate:
+    """What differs on inputs of other types is a thing that the repair moves."""
+    if not evidence.differing:
+        return candidate
+    more = len(evidence.differing) - _SHOWN
+    rest = (f"and on {more} more calls with inputs of other types",) if more > 0 else ()
+    notes = (*candidate.notes, *evidence.differing[:_SHOWN], *rest)
+    return replace(candidate, level=max(candidate.level, Level.RELAXED, key=LEVELS.index), notes=notes)
+
+
+def _not_exact(candidate: Candidate, evidence: Evidence) -> Declined:
+    reason = f"{candidate.title}: {evidence.differing[0]}"
+    return Declined(candidate.kind, reason, "Allow it with --level relaxed, if it is not called so.")

@@ -45,6 +45,15 @@ class Ledger:
             self._failures.setdefault(difference.aspect, []).append(_located(run, difference))
         return not failures
 
+    @property
+    def failed(self) -> bool:
+        return bool(self._failures)
+
+    @property
+    def unstable_aspects(self) -> frozenset[str]:
+        """In which eager differs from itself."""
+        return frozenset(self._unstable)
+
     def note(self, aspect: str, words: str) -> None:
         """A remark on an aspect that passes."""
         self._notes.setdefault(aspect, {})[words] = None

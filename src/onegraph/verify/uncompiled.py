@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from onegraph.model import Check, Evidence, Level, Predicate, Program
@@ -18,21 +17,12 @@ from onegraph.rewrite.swap import SwapError, swapped
 from onegraph.rewrite.workspace import Workspace
 from onegraph.state import Observation, Reach, World
 from onegraph.verify.compare import Comparison, compare
-from onegraph.verify.forcing import NAME, Condition, Forcing, Instrument, conditions
+from onegraph.verify.elsewhere import accepted, differing
+from onegraph.verify.forcing import Condition, Forcing, conditions
+from onegraph.verify.input_types import MANY, elements, input_types
 from onegraph.verify.ledger import Ledger
+from onegraph.verify.runs import Run, instrumented
 from onegraph.verify.variations import Variation, recorded, variations
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One planned run: a way to call, and what conditions are forced to."""
-
-    variation: Variation
-    outcomes: tuple[tuple[int, bool], ...] = ()
-
-    def name(self, known: Sequence[Condition]) -> str:
-        forced = [f"{known[number]} forced to {outcome}" for number, outcome in self.outcomes]
-        return ", ".join([self.variation.name, *forced])
 
 
 @dataclass(slots=True)
@@ -45,6 +35,8 @@ class Before:
     by_run: dict[Variation, dict[int, set[bool]]] = field(default_factory=dict)
     found: set[int] = field(default_factory=set)
     checks: list[Check] = field(default_factory=list)  # about the whole: the swap, the arms
+    others: dict[Run, Observation] = field(default_factory=dict)  # with inputs of other types
+    differing: tuple[str, ...] = ()  # what of them comes out differently, in words
 
     def unreached(self, count: int, runs: Iterable[Variation]) -> list[int]:
         """The conditions, of ``count``, that these runs alone don't give both outcomes."""
@@ -76,14 +68,31 @@ def uncompiled(
     except (SwapError, SyntaxError) as error:
         return Evidence((Check("uncompiled: swap", False, f"the text can't run: {error}"),))
     ledger = Ledger("uncompiled", level)
-    seen = compare_texts(program, before, after, conditions(predicates), world, ledger, rounding)
+    known = conditions(predicates)
+    ways = input_types(program, world)
+    seen = compare_texts(program, before, after, known, world, ledger, rounding, ways)
+    checks = [*ledger.checks(), *seen.checks]
+    if all(check.passed is not False for check in checks):
+        checks.insert(0, _on_other_types(program, world, seen))
     return Evidence(
-        checks=(*ledger.checks(), *seen.checks),
+        checks=tuple(checks),
         inputs=ledger.runs,
         max_abs=ledger.max_abs,
         max_rel=ledger.max_rel,
         seconds=time.perf_counter() - start,
+        differing=seen.differing,
     )
+
+
+def _on_other_types(program: Program, world: World, seen: Before) -> Check:
+    """A remark, whatever came out: the recorded calls are what a repair has to get right."""
+    name = "uncompiled: inputs of other types"
+    if program.calls and (count := elements(program, world)) > MANY:
+        return Check(name, True, f"not tried: the program holds {count:,} elements")
+    accepted = len({run.variation for run in seen.others})
+    if not seen.differing:
+        return Check(name, True, f"{accepted} accepted, all agree")
+    return Check(name, True, f"{len(seen.differing)} of {accepted} differ: {'; '.join(seen.differing[:3])}")
 
 
 def world_of(program: Program, *texts: Workspace) -> World:
@@ -107,14 +116,15 @@ def compare_texts(
     world: World,
     ledger: Ledger,
     rounding: bool = False,
+    others: Iterable[Variation] = (),
 ) -> Before:
     """Run both texts and enter every run in the ledger; ``world`` holds a snapshot. The text that runs first
-    says which runs there are.
+    says which runs there are. What differs on the ``others`` is noted apart.
     """
     paths = {change.path for text in (before, after) for change in text.changes()} if known else set()
     seen = Before()
     try:
-        _run_before(program, before, paths, known, world, ledger, seen)
+        _run_before(program, before, paths, known, world, ledger, seen, others)
         with instrumented(after, paths, known, after=True) as (forcing, found):
             for run, expected in seen.runs.items():
                 forcing.start(dict(run.outcomes))
@@ -123,6 +133,11 @@ def compare_texts(
                 if rounding and run.variation.nan:
                     comparison = _without_nan(run.name(known), comparison, ledger)
                 ledger.add(run.name(known), comparison)
+            if not ledger.failed:
+                aspects = ledger.unstable_aspects
+                seen.differing = differing(
+                    seen.others, program, world, forcing, ledger.level, rounding, aspects
+                )
             seen.checks += _arms(known, seen, found)
     except (SwapError, SyntaxError) as error:
         seen.checks.append(Check("uncompiled: swap", False, f"the text can't run: {error}"))
@@ -147,6 +162,7 @@ def _run_before(
     world: World,
     ledger: Ledger,
     seen: Before,
+    others: Iterable[Variation],
 ) -> None:
     calls, varied = recorded(program), variations(program, world)
     with instrumented(text, paths, known, after=False) as (forcing, found):
@@ -163,6 +179,7 @@ def _run_before(
             ledger.unstable(compare(seen.runs[Run(variation)], again, exact=True))
         for variation in (*(v for v in varied if v.gradients), *calls):
             _force(variation, program, world, forcing, seen, len(known))
+        seen.others = accepted(others, len(known), program, world, forcing)
         seen.found = found
 
 
@@ -207,14 +224,3 @@ def _arms(known: Sequence[Condition], seen: Before, found_after: set[int]) -> It
             continue
         words = [f"{arm} {'by inputs' if arm in real else 'by force only'}" for arm in (True, False)]
         yield Check(name, True, ", ".join(words))
-
-
-@contextmanager
-def instrumented(
-    text: Workspace, paths: Iterable[str], known: tuple[Condition, ...], *, after: bool
-) -> Iterator[tuple[Forcing, set[int]]]:
-    """Run a text with its conditions under our hand."""
-    forcing = Forcing()
-    instrument = Instrument(known, after=after)
-    with swapped(text, instrument=dict.fromkeys(paths, instrument), inject={NAME: forcing}, reset=False):
-        yield forcing, instrument.found

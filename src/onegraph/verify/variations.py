@@ -31,6 +31,7 @@ class Variation:
     gradients: bool = False
     varied: bool = True
     nan: bool = False  # a NaN was put into the inputs
+    forward: bool = False  # without gradients of what comes out
 
     @property
     def essential(self) -> bool:
@@ -42,7 +43,8 @@ class Variation:
         if self.training is not None:
             for module in world.modules:
                 module.training = self.training
-        backward = self.essential or sum(leaf.numel() for leaf in world.leaves().values()) <= _MANY
+        few = self.essential or sum(leaf.numel() for leaf in world.leaves().values()) <= _MANY
+        backward = few and not self.forward
         return run_call(target, self.call, seed=self.seed, world=world, restore=restore, backward=backward)
 
 

@@ -26,7 +26,8 @@ from onegraph.torch_private import dynamo
 from onegraph.verify.compare import Comparison, compare
 from onegraph.verify.forcing import NAME, CompiledForcing, Condition, Instrument, conditions
 from onegraph.verify.ledger import Ledger
-from onegraph.verify.uncompiled import Before, Run, compare_texts, instrumented, world_of
+from onegraph.verify.runs import Run, instrumented
+from onegraph.verify.uncompiled import Before, compare_texts, world_of
 from onegraph.verify.variations import Variation, other_size, recorded, variations
 
 BACKENDS = ("eager", "aot_eager", "inductor")

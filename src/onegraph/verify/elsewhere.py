@@ -1,0 +1,86 @@
+"""Calls unlike the recorded ones: what a repair does differently there is said, it doesn't fail the repair.
+
+``torch.where`` gives both sides one dtype and one shape. On the recorded calls they agree; where another dtype comes in,
+they may not. Both outcomes of the conditions count for that, so each call is made as it is and with all of them forced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from onegraph.model import Level, Program
+from onegraph.rewrite.workspace import Workspace
+from onegraph.state import Observation, World
+from onegraph.verify.compare import compare
+from onegraph.verify.forcing import Condition, Forcing
+from onegraph.verify.runs import Run, instrumented
+from onegraph.verify.variations import Variation
+
+
+def elsewhere(
+    program: Program,
+    before: Workspace,
+    after: Workspace,
+    known: tuple[Condition, ...],
+    world: World,
+    ways: Iterable[Variation],
+    *,
+    level: Level,
+    rounding: bool = False,
+) -> tuple[str, ...]:
+    """What differs between two texts, uncompiled, when called in these ways. ``world`` holds a snapshot.
+
+    Raises SwapError where a text can't run.
+    """
+    paths = {change.path for text in (before, after) for change in text.changes()} if known else set()
+    try:
+        with instrumented(before, paths, known, after=False) as (forcing, _):
+            expected = accepted(ways, len(known), program, world, forcing)
+        with instrumented(after, paths, known, after=True) as (forcing, _):
+            return differing(expected, program, world, forcing, level, rounding)
+    finally:
+        world.restore()
+
+
+def accepted(
+    ways: Iterable[Variation], count: int, program: Program, world: World, forcing: Forcing
+) -> dict[Run, Observation]:
+    """What the text that is installed does in each way that it accepts; ``count`` is the number of conditions."""
+    return {run: seen for way in ways for run, seen in _runs(way, count, program, world, forcing)}
+
+
+def differing(
+    expected: Mapping[Run, Observation],
+    program: Program,
+    world: World,
+    forcing: Forcing,
+    level: Level,
+    rounding: bool = False,
+    unstable: Iterable[str] = (),
+) -> tuple[str, ...]:
+    """In words, where the text that is installed does otherwise. ``unstable``: aspects that nothing is known of."""
+    found: dict[str, str] = {}
+    for run, seen in expected.items():
+        if run.variation.name in found:
+            continue
+        forcing.start(dict(run.outcomes), varied=True)
+        comparison = compare(seen, run.variation.run(program.target, world), exact=True, rounding=rounding)
+        for difference in comparison.without(unstable).failures(level)[:1]:
+            found[run.variation.name] = difference.words
+    return tuple(f"called with {name}: {words}" for name, words in found.items())
+
+
+def _runs(
+    way: Variation, count: int, program: Program, world: World, forcing: Forcing
+) -> Iterator[tuple[Run, Observation]]:
+    """As it is, then with all conditions forced to an outcome that they had not."""
+    plans: list[tuple[tuple[int, bool], ...]] = [()]
+    for outcomes in plans:
+        forcing.start(dict(outcomes), varied=True)
+        observed = way.run(program.target, world)
+        fine = observed.error is None and not forcing.ran_away
+        if fine:
+            yield Run(way, outcomes), observed
+        if fine and not outcomes and count:
+            seen = set().union(*forcing.seen.values())
+            plans += [tuple((n, o) for n in range(count)) for o in (True, False) if seen != {o}]
