@@ -248,7 +248,9 @@ class Evidence:
     max_abs: float = 0.0
     max_rel: float = 0.0
     seconds: float = 0.0
-    differing: tuple[str, ...] = ()  # calls with inputs of other types than recorded that come out differently
+    differing: tuple[
+        str, ...
+    ] = ()  # calls with inputs of other types than recorded that come out differently
 
     @property
     def verified(self) -> bool:

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from onegraph.lowering import builtin_helpers, fill, flow, helper, ops, state
 from onegraph.lowering.agreement import Agreement
@@ -28,6 +29,18 @@ from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import UNDEFINED, Facts, Request
 
 KIND = "branch_on_tensor"
+
+
+class Form(Enum):
+    """How the sides are chosen between, in the order in which it is tried."""
+
+    WHERE = "torch.where"
+    CHECKED = (
+        "torch.where where the sides are alike"  # for inputs with which the sides differ in dtype or shape
+    )
+    COND = "torch.cond"
+
+
 TWICE = 6  # statements of the rest of a function that may be written on both sides
 
 
@@ -41,9 +54,9 @@ def lower_branch(request: Request) -> Iterator[Candidate | Declined]:
         yield Declined(KIND, refused.reason, refused.next_step)
         return
     refusals: dict[str, Declined] = {}
-    for selecting in (True, False):
+    for form in Form:
         try:
-            candidate = Lowering(request, place, selecting=selecting).candidate()
+            candidate = Lowering(request, place, form).candidate()
         except Refused as refused:
             refusals.setdefault(refused.reason, Declined(KIND, refused.reason, refused.next_step))
             continue
@@ -64,7 +77,7 @@ class Lowering:
 
     request: Request
     place: Place
-    selecting: bool
+    form: Form
     predicates: list[Predicate] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     renamed: dict[ast.AST, str] = field(default_factory=dict)
@@ -79,6 +92,7 @@ class Lowering:
         self.facts = self.request.facts
         self.torch = helper.torch_name(self.request.text)
         self.cond = helper.helper_name(self.request.text)
+        self.checked = helper.helper_name(self.request.text, "_where")
         self.helpers = {
             builtin_helpers.helper_name(self.request.text, each) for each in ("any", "all", "max", "min")
         }
@@ -113,7 +127,8 @@ class Lowering:
             code = self.expression(root, {})
             self.uses_cond = f"{self.cond}(" in code
             text = self._replace_expression(root, code)
-        text = helper.complete(text, cond=self.cond if self.uses_cond else None)
+        checked = self.checked if f"{self.checked}(" in code else None
+        text = helper.complete(text, cond=self.cond if self.uses_cond else None, where=checked)
         ast.parse(text)
         relaxed = bool(self.notes)
         return Candidate(
@@ -124,6 +139,7 @@ class Lowering:
             (self.place.qualname,),
             tuple(dict.fromkeys(self.notes)),
             tuple(dict.fromkeys(self.predicates)),
+            gives_way=self.form is Form.WHERE,
         )
 
     def _title(self) -> str:
@@ -132,6 +148,13 @@ class Lowering:
         if not forms and not self.notes:
             return f"{what} is dropped: nothing uses what it computes"
         return f"{what} becomes {' and '.join(forms) or 'straight code'}"
+
+    def where(self, predicate: str, first: str, second: str, *, tensors: bool = True) -> str:
+        """The choice between two codes; ``tensors``: not between numbers."""
+        if first == second:
+            return first
+        function = self.checked if tensors and self.form is Form.CHECKED else f"{self.torch}.where"
+        return f"{function}({predicate}, {first}, {second})"
 
     def _replace_expression(self, node: ast.expr, code: str) -> str:
         line, _, end_line, _ = edit.position(node)
@@ -210,7 +233,7 @@ class Lowering:
         if not outs:
             return self._nothing(branch)
         self._agree(branch, outs)
-        if self.selecting and branch.test.selectable:
+        if self.form is not Form.COND and branch.test.selectable:
             mark = self._mark()
             selected = self.selection.of(branch, outs)
             if not isinstance(selected, Selected):
@@ -485,7 +508,7 @@ class Lowering:
         if handed and not self.place.only_computed_with(node):
             self._refuse_changed_behind((*self.place.targets(node), *handed), handed[0], node)
             self._note_alias(handed[0])
-        if self.selecting and test.selectable:
+        if self.form is not Form.COND and test.selectable:
             hazard = next(
                 (h for part, force_ in (first, second) if (h := self.selection.hazard(part, force_))), None
             )
@@ -494,7 +517,8 @@ class Lowering:
                 self.record(test, test.select_code(self.torch))
                 self.note_one_sided(one_sided)
                 self.selects += 1
-                return f"{self.torch}.where({test.select_code(self.torch)}, {values[0]}, {values[1]})"
+                predicate = test.select_code(self.torch)
+                return self.where(predicate, values[0], values[1], tensors=not kind.number)
         if kind.number:
             raise Refused(
                 f"`{self.source.code(node)}` chooses a Python number",
@@ -557,7 +581,7 @@ class Lowering:
 
 def measured_in(request: Request, place: Place) -> Callable[[ast.stmt], Facts]:
     """The facts of each statement in the arms of a branch."""
-    lowering = Lowering(request, place, selecting=False)
+    lowering = Lowering(request, place, Form.COND)
     if isinstance(place.root, ast.If):
         lowering.measure([place.root], {})
     return lowering.facts_at

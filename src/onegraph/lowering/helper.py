@@ -1,4 +1,4 @@
-"""The module-level helper ``_cond`` that generated code calls, added once to a file."""
+"""The module-level helpers ``_cond`` and ``_where`` that generated code calls, added once to a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 from onegraph.rewrite import text as edit
 
-_BODY = '''\
+_COND = '''\
 def {name}(pred, when_true, when_false):
     """``when_true() if pred else when_false()``; while compiling, a tensor keeps both in one graph."""
     if not (isinstance(pred, {torch}.Tensor) and {torch}.compiler.is_compiling()):
@@ -24,24 +24,29 @@ def {name}(pred, when_true, when_false):
     return tuple([v * 1 if v.is_floating_point() else v for v in value])
 '''
 
+_WHERE = '''\
+def {name}(pred, when_true, when_false):
+    """``torch.where`` of two tensors of one dtype and shape; Python decides between others."""
+    alike = when_true.dtype == when_false.dtype and when_true.shape == when_false.shape
+    return {torch}.where(pred, when_true, when_false) if alike else when_true if pred else when_false
+'''
+_TEXTS = {"_cond": _COND, "_where": _WHERE}
 
-def definition(name: str = "_cond", torch: str = "torch") -> str:
-    """The text of the helper."""
-    return _BODY.format(name=name, torch=torch)
+
+def definition(base: str = "_cond", torch: str = "torch", name: str = "") -> str:
+    """The text of a helper; ``name`` is its name in the file, where the user has one of that name."""
+    return _TEXTS[base].format(name=name or base, torch=torch)
 
 
-def helper_name(text: str) -> str:
-    """The name under which ``_cond`` is, or will be, in the file: another one where the user has a
-    ``_cond``."""
+def helper_name(text: str, base: str = "_cond") -> str:
+    """The name under which a helper is, or will be, in the file: another one where the user has one of that name."""
     tree = edit.parse(text)
     torch = torch_name(text)
     for number in range(1, 100):
-        name = "_cond" if number == 1 else f"_cond_{number}"
-        if _is_ours(tree, name, torch):
+        name = base if number == 1 else f"{base}_{number}"
+        if name not in edit.names(tree) or _is_ours(tree, base, name, torch):
             return name
-        if name not in edit.names(tree):
-            return name
-    raise ValueError("every name from _cond to _cond_99 is taken")
+    raise ValueError(f"every name from {base} to {base}_99 is taken")
 
 
 def torch_name(text: str) -> str:
@@ -49,16 +54,16 @@ def torch_name(text: str) -> str:
     return edit.ensure_torch_import(text)[1]
 
 
-def complete(text: str, *, cond: str | None) -> str:
-    """The text with what generated code needs: the import of torch, and the helper under the name
-    ``cond``."""
+def complete(text: str, *, cond: str | None = None, where: str | None = None) -> str:
+    """The text with what generated code needs: the import of torch, and helpers under the names given."""
     text, torch = edit.ensure_torch_import(text)
-    if cond is None or _is_ours(edit.parse(text), cond, torch):
-        return text
-    return edit.insert_after_imports(text, definition(cond, torch))
+    for base, name in (("_where", where), ("_cond", cond)):
+        if name is not None and not _is_ours(edit.parse(text), base, name, torch):
+            text = edit.insert_after_imports(text, definition(base, torch, name))
+    return text
 
 
-def _is_ours(tree: ast.Module, name: str, torch: str) -> bool:
+def _is_ours(tree: ast.Module, base: str, name: str, torch: str) -> bool:
     """Whether the file already has the helper: the same definition, whatever its layout."""
-    ours = ast.dump(ast.parse(definition(name, torch)).body[0])
+    ours = ast.dump(ast.parse(definition(base, torch, name)).body[0])
     return any(isinstance(s, ast.FunctionDef) and s.name == name and ast.dump(s) == ours for s in tree.body)

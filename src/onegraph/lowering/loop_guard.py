@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from onegraph.lowering import flow
-from onegraph.lowering.branch import Lowering, handed_on
+from onegraph.lowering.branch import Form, Lowering, handed_on
 from onegraph.lowering.conditional import Conditional
 from onegraph.lowering.parts import RETURN, Agreed, Branch, Out, Side
 from onegraph.lowering.place import Place
@@ -39,7 +39,7 @@ class Guard(Lowering):
         own: frozenset[str],
         advance: str,
     ) -> None:
-        super().__init__(request, place, selecting)
+        super().__init__(request, place, Form.WHERE if selecting else Form.COND)
         self.flags, self.made, self.own = flags, made, own
         self.first = frozenset(id(node) for node in first)
         self.conditional = Stepping(self)

@@ -152,7 +152,7 @@ class Selection:
         for out in outs:
             for a, b in selected.values[out.key]:
                 targets.append(out)
-                codes.append(a if a == b else f"{torch}.where({predicate}, {a}, {b})")
+                codes.append(self.lowering.where(predicate, a, b, tensors=not out.number))
         if outs[0].key == RETURN:
             return lines + edit.wrap_call(f"return {', '.join(codes)}") + "\n"
         bound = [out.key for out in targets]
@@ -333,7 +333,7 @@ class _Run:
             self._poison(statement)
             return
         for key, pairs in selected.values.items():
-            codes = [a if a == b else f"{self.lowering.torch}.where({predicate}, {a}, {b})" for a, b in pairs]
+            codes = [self.lowering.where(predicate, a, b) for a, b in pairs]
             needs = frozenset(entry[0] for entry in self.lines if entry[0] in reads)
             self.values[key] = _Value(codes, None, needs)
 

@@ -158,10 +158,10 @@ class Bench:
                 evidence=evidence,
             )
             if not (evidence.differing and found.gives_way):
-                better = behind is None or not evidence.differing
-                return replace(good if better else behind, failures=tuple(failures))
+                chosen = behind if behind is not None and evidence.differing else good
+                return replace(chosen, failures=tuple(failures))
             behind = behind or good
-        return replace(behind or step, declined=declined, failures=tuple(failures))
+        return replace(step if behind is None else behind, declined=declined, failures=tuple(failures))
 
     def _candidates(self, request: Request) -> Iterator[Candidate | Declined]:
         """Declines don't count as candidates; those of a level that was not asked for become declines."""
