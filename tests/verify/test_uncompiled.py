@@ -300,3 +300,18 @@ def test_nothing_is_left_behind(pair):
     uncompiled(made.program, made.original, made.mended)
     assert made.module.SEEN == [] and made.module.program.__code__ is code
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_inputs_of_other_types_are_a_remark_and_no_failure(pair):
+    before = "def program(x):\n    if x.sum() > 0:\n        x = x * 0.5\n    return x + 1\n"
+    after = "def program(x):\n    return torch.where(x.sum() > 0, x * 0.5, x) + 1\n"
+    evidence = judge(pair, before, after, [("x.sum() > 0", "x.sum() > 0")])
+    assert not failures(evidence)
+    words = "output has dtype torch.float32, eager gives torch.int64"
+    assert evidence.differing == (f"called with `x` as int64 instead of float32: {words}",)
+
+
+def test_what_the_original_does_not_take_says_nothing(pair):
+    before = "def program(x):\n    return x.view(3) * torch.ones(3)\n"
+    evidence = judge(pair, before, before.replace("x.view(3)", "x.reshape(3).float()"))
+    assert not any("[] instead" in words for words in evidence.differing)

@@ -1,7 +1,7 @@
 """Calls unlike the recorded ones: what a repair does differently there is said, it doesn't fail the repair.
 
-``torch.where`` gives both sides one dtype and one shape. On the recorded calls they agree; where another dtype comes in,
-they may not. Both outcomes of the conditions count for that: each call is made as it is, and with all of them forced.
+``torch.where`` gives both sides one dtype and one shape. On the recorded calls they agree; with another dtype,
+they may not. Both outcomes of the conditions count for that: each call is made as it is, and with all forced.
 """
 
 from __future__ import annotations
