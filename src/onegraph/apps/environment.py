@@ -43,6 +43,7 @@ def _compiles() -> tuple[str, bool]:
 
     from onegraph import pipeline
     from onegraph.torch_private import dynamo
+    from onegraph.words import first_line
 
     def f(x: torch.Tensor) -> torch.Tensor:
         return x.sin() + 1
@@ -52,8 +53,7 @@ def _compiles() -> tuple[str, bool]:
         with pipeline.watching() as findings:
             torch.compile(f)(torch.ones(3))
     except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
-        words = str(error).strip().splitlines() or [""]
-        return f"Inductor can't: {type(error).__name__}: {words[0]}", False
+        return f"Inductor can't: {type(error).__name__}: {first_line(str(error))}", False
     finally:
         dynamo.reset()
     graphs = len(findings().trace.graphs)

@@ -17,6 +17,7 @@ from onegraph.kinds import explain
 from onegraph.kinds.base import Example
 from onegraph.report.text import Page, Patch
 from onegraph.torch_private import version
+from onegraph.words import first_line
 
 
 def page(topic: str) -> Page:
@@ -69,7 +70,7 @@ def _supported() -> str:
     try:
         version.require()
     except version.UnsupportedTorch as error:
-        return "no: " + str(error).splitlines()[0]
+        return "no: " + first_line(str(error))
     return "yes"
 
 

@@ -241,6 +241,7 @@ class _Collected:
         if not self._reports or not _watches_all(self._config):
             return
         from onegraph.report.problems import problems
+        from onegraph.words import counted
 
         terminalreporter.section("graph breaks")
         rows: dict[str, int] = {}
@@ -250,7 +251,7 @@ class _Collected:
                     row = f"{each.path}:{each.line}:{each.column}  {each.kind}  {each.source}"
                     rows[row] = rows.get(row, 0) + 1
         for row, tests in sorted(rows.items(), key=lambda pair: -pair[1]):
-            terminalreporter.write_line(f"{row}  ({tests} test{'' if tests == 1 else 's'})")
+            terminalreporter.write_line(f"{row}  ({counted(tests, 'test')})")
         compiling = sum(bool(report.graphs) for report in self._reports.values())
         terminalreporter.write_line(f"{compiling} of {len(self._reports)} watched tests compiled something")
 

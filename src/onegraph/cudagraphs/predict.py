@@ -14,6 +14,7 @@ from onegraph.model import Call, Program
 from onegraph.state import tensors_in
 from onegraph.torch_private import aot_graphs, dynamo
 from onegraph.torch_private.fake_device import FakeDevice
+from onegraph.words import first_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def _closed_over(target: Any) -> bool:
 
 
 def _why(error: Exception) -> str:
-    words = str(error).strip().partition("\n")[0]
+    words = first_line(str(error))
     if "device mismatch" in words.lower():
         return f"a tensor on the CPU meets one on the GPU; eager fails there too: {_last_line(error)}"
     if dynamo.is_compiler_error(error) and "fake" not in words.lower():
@@ -100,4 +101,4 @@ def _why(error: Exception) -> str:
 
 def _last_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip().startswith("File ")]
-    return lines[-1] if lines else str(error).strip().partition("\n")[0]
+    return lines[-1] if lines else first_line(str(error))

@@ -5,7 +5,6 @@ The rules follow torch 2.13: `torch/_inductor/scheduler.py` (should_partition), 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,8 +12,7 @@ import torch
 from torch.fx import Graph, Node
 
 from onegraph.torch_private import aot_graphs as graphs
-
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n\s*(?P<code>[^\n]*)')
+from onegraph.tracebacks import frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +121,5 @@ def _copy(node: Node) -> Obstacle | None:
 
 
 def _at(node: Node, kind: str, sentence: str, step: str, *, whole: bool = False) -> Obstacle:
-    frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
-    operation = str(node.target)
-    if not frames:
-        return Obstacle(kind, operation, sentence, step, whole)
-    at = frames[-1]
-    return Obstacle(
-        kind,
-        operation,
-        sentence,
-        step,
-        whole,
-        at["file"],
-        int(at["line"]),
-        at["function"],
-        at["code"].strip(),
-    )
+    at = frames(node.meta.get("stack_trace") or "")[-1:]
+    return Obstacle(kind, str(node.target), sentence, step, whole, *(at[0] if at else ()))

@@ -8,6 +8,7 @@ from onegraph.diagnose.owner import display_path
 from onegraph.mend.loop import RECOUNT
 from onegraph.model import FixResult, Repair, Site, Span, Status
 from onegraph.rewrite.pairing import real_path, user_lines
+from onegraph.words import counted, first_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class GraphBreaksLeftWarning(UserWarning):
 
 def description(program: str, sites: tuple[Left, ...]) -> str:
     """One line on the program, then three lines a site."""
-    count = f"{len(sites)} graph break{'' if len(sites) == 1 else 's'}"
+    count = counted(len(sites), "graph break")
     return "\n".join([f"{program} is not one graph: {count} left", *map(str, sites)])
 
 
@@ -92,7 +93,7 @@ def _left(site: Site, span: Span, repair: Repair | None, reason: str = "") -> Le
         line=span.line,
         column=span.column + 1,
         function=site.function,
-        source=site.source.strip().partition("\n")[0],
+        source=first_line(site.source),
         reason=reason or (repair.reason if repair is not None else "") or site.reason,
         next_step=(repair.next_step if repair is not None else "") or f"onegraph explain {site.kind}",
     )

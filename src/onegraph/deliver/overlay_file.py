@@ -19,6 +19,7 @@ from typing import Any
 from onegraph.deliver.place import absolute, place
 from onegraph.model import FileChange, Owner
 from onegraph.rewrite import source, text
+from onegraph.words import counted
 
 AGAIN = "onegraph fix TARGET --overlay"
 
@@ -206,7 +207,7 @@ def _render(files: Sequence[File], name: str) -> str:
     count = sum(len(file.functions) for file in files)
     owners = dict.fromkeys(f"{f.distribution} {f.version}" if f.distribution else f.path for f in files)
     entries = "".join(_entry(file) for file in files)
-    what = f"{count} function{'' if count == 1 else 's'} of {', '.join(owners)}"
+    what = f"{counted(count, 'function')} of {', '.join(owners)}"
     return f'''"""onegraph overlay: {what}, mended for torch.compile.
 
 `import {Path(name).stem}` swaps the functions below into the library, in memory, whether it is imported

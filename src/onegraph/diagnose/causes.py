@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from onegraph.tracebacks import frames
+
 _ENTRY = re.compile(r"^\d+/\d+: ")
 _USER_LINE = re.compile(r"#\s*(?P<code>.*?)\s*# (?P<file>[^\s#]+):(?P<line>\d+) in (?P<function>\S+)")
-_FULL_PATH = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 _LOCAL = re.compile(r"L\['(\w+)'\]")
 _SIZE = re.compile(r"(?P<name>.+?)\.size\(\)\[(?P<dim>\d+)\]")
 
@@ -55,9 +56,7 @@ def cause_of(reason: str, names: Mapping[str, str] | None = None, file: str = ""
 def cause_of_refusal(message: str, names: Mapping[str, str] | None = None) -> Cause | None:
     """The line that fixes a size marked dynamic, in the text of torch's ConstraintViolationError."""
     size = re.search(r"L\['(?P<name>\w+)'\](?P<rest>\S*)\.size\(\)\[(?P<dim>\d+)\]", message)
-    lines = list(
-        re.finditer(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in \S+\n\s*(?P<code>[^\n]*)', message)
-    )
+    lines = frames(message)
     if size is None or not lines:
         return None
     name = size["name"] + size["rest"]
@@ -66,10 +65,10 @@ def cause_of_refusal(message: str, names: Mapping[str, str] | None = None) -> Ca
     return Cause(
         "fixed size",
         f"{name}:{size['dim']}",
-        f"a line fixes dimension {size['dim']} of `{name}`: `{at['code'].strip()}`",
+        f"a line fixes dimension {size['dim']} of `{name}`: `{at.code}`",
         "write the line without that size, or accept one artifact for each size",
-        f"{at['file']}:{at['line']}",
-        at["code"].strip(),
+        at.place,
+        at.code,
     )
 
 
@@ -77,8 +76,8 @@ def _line(text: str, file: str) -> tuple[str, str]:
     user = _USER_LINE.search(text)
     if user is None:
         return "", ""
-    path = _FULL_PATH.search(text)
-    full = path["file"] if path is not None and path["line"] == user["line"] else user["file"]
+    found = frames(text)[:1]
+    full = found[0].file if found and found[0].line == int(user["line"]) else user["file"]
     full = file if file.endswith(f"/{full}") else full
     return user["code"], f"{full}:{user['line']}"
 

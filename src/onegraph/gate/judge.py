@@ -12,6 +12,7 @@ from onegraph.gate.settings import Settings
 from onegraph.gate.statement import statement_at
 from onegraph.gate.suppress import Comment, comments_in
 from onegraph.model import Findings, Judged, Key, Limits, Owner, Site, Standing, Verdict
+from onegraph.words import counted
 
 NOTHING = "nothing was compiled"
 
@@ -68,19 +69,15 @@ def _problems(
 ) -> Iterator[str]:
     new = sum(each.standing is Standing.NEW for each in judged)
     if new > limits.breaks:
-        yield f"{new} new {_plural('break', new)} (limit {limits.breaks})"
+        yield f"{counted(new, 'new break')} (limit {limits.breaks})"
     if limits.recompiles is not None and recompiles > limits.recompiles:
-        yield f"{recompiles} {_plural('recompile', recompiles)} (limit {limits.recompiles})"
+        yield f"{counted(recompiles, 'recompile')} (limit {limits.recompiles})"
     for place in limits_reached:
         yield f"recompile limit reached, eager from then on: {place}"
     if failed:
         yield f"the compiler failed: {failed}"
     for fault in faulty:
         yield f"a suppression that does nothing: {fault}"
-
-
-def _plural(noun: str, number: int) -> str:
-    return noun if number == 1 else noun + "s"
 
 
 def _judge_site(

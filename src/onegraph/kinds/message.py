@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from onegraph.kinds import families, gb_table
 from onegraph.kinds.families import Family
+from onegraph.tracebacks import frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,6 @@ _GUARD = re.compile(
     r"(?: \(unhinted: .*\))?\.?\s*$",
     re.MULTILINE,
 )
-_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+), in (\S+)\n\s*(.*\S)', re.MULTILINE)
 _GB_LINK = re.compile(r"\bgb(\d{4})\b", re.IGNORECASE)
 _WRAPPERS = re.compile(
     r"^(?:[\w.]+\.)*(?:Unsupported|UserError|RuntimeError|[A-Z]\w+(?:Error|Exception|SymNode)): "
@@ -47,8 +47,8 @@ def is_message(text: str) -> bool:
 
 def read(text: str, gb_types: dict[str, str]) -> Advice | None:
     """What a message means; None where it is none of the compiler's. ``gb_types``: torch's ids and their names."""
-    frames = [m for m in _FRAME.finditer(text) if not _LIBRARY.search(m[1])]
-    place, code = (f"{frames[-1][1]}:{frames[-1][2]}", frames[-1][4]) if frames else ("", "")
+    own = [frame for frame in frames(text) if not _LIBRARY.search(frame.file)]
+    place, code = (own[-1].place, own[-1].code) if own else ("", "")
     if guard := _GUARD.search(text):
         return _of_guard(guard[0], guard[1].strip(), place, code)
     gb_id, name = _named(text, gb_types)

@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from onegraph.bench import Measured, Result
-from onegraph.report.text import Page, counted, following
+from onegraph.report.text import Page, following
+from onegraph.words import counted
 
 
 def bench_text(result: Result, target: str) -> Page:

@@ -12,7 +12,6 @@ from onegraph.model import Findings, Judged, Standing, Verdict
 from onegraph.report.text import (
     Page,
     block,
-    counted,
     display_position,
     following,
     head,
@@ -20,6 +19,7 @@ from onegraph.report.text import (
     sites_table,
     usual_next,
 )
+from onegraph.words import counted
 
 _WORDS = {
     Standing.BASELINED: "in the baseline",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from onegraph.report.calls import CallRow
+from onegraph.report.json import indented
 from onegraph.report.problems import observed_of
 from onegraph.report.rows import AnyReport, Observed
 
@@ -27,7 +27,7 @@ def render(report: AnyReport) -> str:
         "otherData": {"torch": report.torch, "onegraph": report.onegraph, "target": report.target},
         "traceEvents": events,
     }
-    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+    return indented(whole)
 
 
 def _name(what: str, text: str, thread: int = 0) -> dict[str, Any]:

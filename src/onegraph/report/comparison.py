@@ -9,10 +9,12 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
+from onegraph.report.json import indented
 from onegraph.report.markdown import plain
 from onegraph.report.problems import nothing_compiled, observed_of
 from onegraph.report.rows import AnyReport, Observed, SiteRow
-from onegraph.report.text import Page, block, counted
+from onegraph.report.text import Page, block
+from onegraph.words import counted
 
 
 class SideRow(msgspec.Struct, frozen=True):
@@ -110,7 +112,7 @@ def markdown(comparison: Comparison) -> str:
 
 
 def json(comparison: Comparison) -> str:
-    return msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode() + "\n"
+    return indented(comparison)
 
 
 def _name(before: SideRow, after: SideRow) -> str:

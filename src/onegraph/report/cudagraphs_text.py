@@ -11,7 +11,8 @@ from rich.text import Text
 
 from onegraph.cudagraphs import Obstacle, Prediction
 from onegraph.diagnose import display_path
-from onegraph.report.text import Page, counted, following, function_name
+from onegraph.report.text import Page, following, function_name
+from onegraph.words import counted
 
 
 def cudagraphs_text(prediction: Prediction, target: str) -> Page:

@@ -13,8 +13,9 @@ from rich.text import Text
 
 from onegraph.diagnose import owner_of
 from onegraph.model import Check, Evidence, FixResult, Level, Owner, Repair, Status
-from onegraph.report.text import Page, Patch, counted, display_position, following, function_name, whose
+from onegraph.report.text import Page, Patch, display_position, following, function_name, whose
 from onegraph.report.verdict import is_recount, verified
+from onegraph.words import counted
 
 _LONGEST = 300
 

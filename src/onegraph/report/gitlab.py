@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from onegraph.report.json import indented
 from onegraph.report.problems import Problem, problems
 from onegraph.report.rows import AnyReport
 
@@ -13,7 +12,7 @@ _SEVERITIES = {"error": "major", "warning": "minor", "note": "info"}
 def render(report: AnyReport) -> str:
     """Fingerprints are unique in the report, and stay through edits elsewhere in the file."""
     rows = [_row(each) for each in problems(report) if each.counts]
-    return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
+    return indented(rows)
 
 
 def _row(problem: Problem) -> dict[str, object]:

@@ -19,8 +19,13 @@ class NoReport(ValueError):
 
 
 def render(report: AnyReport) -> str:
-    """The report as indented JSON with a newline at the end. NaN becomes null."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
+    """The report as JSON."""
+    return indented(report)
+
+
+def indented(value: Any) -> str:
+    """Indented JSON with a newline at the end. NaN becomes null."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def decode(text: str | bytes) -> AnyReport:

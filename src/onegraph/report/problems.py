@@ -10,6 +10,7 @@ import msgspec
 
 from onegraph.gate.keys import LIMIT, fingerprint, limit_key
 from onegraph.report.rows import AnyReport, CheckReport, FixReport, Observed, RepairRow, SiteRow, sites_of
+from onegraph.words import counted
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 _OURS = "user"
@@ -67,11 +68,11 @@ def summary(report: AnyReport) -> str:
     if nothing_compiled(report):
         return "nothing was compiled"
     if isinstance(report, FixReport):
-        words = f"{_counted(report.before.graphs, 'graph')} → {report.after.graphs}, "
-        words += f"{_counted(_live(report.before), 'break')} → {_live(report.after)}"
+        words = f"{counted(report.before.graphs, 'graph')} → {report.after.graphs}, "
+        words += f"{counted(_live(report.before), 'break')} → {_live(report.after)}"
         return words + (", verified" if report.verified and report.changes else "")
-    words = f"{_counted(report.graphs, 'graph')}, {_counted(len(report.sites), 'break')}"
-    words += f", {_counted(len(report.recompiles), 'recompile')}" if report.recompiles else ""
+    words = f"{counted(report.graphs, 'graph')}, {counted(len(report.sites), 'break')}"
+    words += f", {counted(len(report.recompiles), 'recompile')}" if report.recompiles else ""
     if isinstance(report, CheckReport):
         accepted = f" ({report.gate.accepted} accepted)" if report.gate.accepted else ""
         return f"{'passed' if report.gate.passed else 'failed'}: {words}{accepted}"
@@ -90,10 +91,6 @@ def printable(text: str) -> str:
 
 def _live(seen: Observed) -> int:
     return sum(not site.intended for site in seen.sites)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _repair(site: SiteRow, repairs: Sequence[RepairRow]) -> RepairRow | None:

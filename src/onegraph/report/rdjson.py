@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from onegraph.gate.keys import keyed_path
 from onegraph.report.hunks import Hunk, hunks_of
+from onegraph.report.json import indented
 from onegraph.report.problems import Problem, problems
 from onegraph.report.rows import AnyReport, FixReport
 
@@ -25,7 +25,7 @@ def render(report: AnyReport) -> str:
             rows.append(_diagnostic(problem, mine))
     rows += [_rest(hunk, _path(hunk, report)) for hunk in hunks]
     whole = {"source": {"name": "onegraph"}, "severity": "WARNING", "diagnostics": rows}
-    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    return indented(whole)
 
 
 def _hunks(report: AnyReport) -> list[Hunk]:

@@ -3,12 +3,12 @@ its statement through edits."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from urllib.parse import quote
 
 from onegraph.kinds import registry
 from onegraph.report.hunks import Hunk, hunks_of
+from onegraph.report.json import indented
 from onegraph.report.problems import Problem, nothing_compiled, observed_of, problems, summary
 from onegraph.report.rows import AnyReport, FixReport
 
@@ -30,10 +30,7 @@ def render(report: AnyReport) -> str:
         "columnKind": "unicodeCodePoints",
         "results": [_result(each, kinds, hunks, report) for each in found],
     }
-    return (
-        json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
-        + "\n"
-    )
+    return indented({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _driver(report: AnyReport, kinds: list[str]) -> dict[str, Any]:

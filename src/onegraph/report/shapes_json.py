@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from onegraph.report.json import indented
 from onegraph.shapes import ShapesResult, Trial
 
 
@@ -18,7 +19,7 @@ def encoded(results: Sequence[ShapesResult], target: str) -> str:
         "onegraph": metadata.version("onegraph"),
         "programs": [_program(result) for result in results],
     }
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
+    return indented(report)
 
 
 def _program(result: ShapesResult) -> dict[str, Any]:

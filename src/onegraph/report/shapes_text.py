@@ -12,8 +12,9 @@ from rich.text import Text
 
 from onegraph.diagnose import display_path
 from onegraph.diagnose.causes import Cause
-from onegraph.report.text import Page, counted, following
+from onegraph.report.text import Page, following
 from onegraph.shapes import Proof, ShapesResult, Step, Trial
+from onegraph.words import counted, first_line
 
 _SHOWN = 6
 
@@ -66,7 +67,7 @@ def _rows(steps: tuple[Step, ...], what: str) -> Iterator[tuple[str, str, Text]]
         if step.causes:
             words = _cause(step.causes[0])
         else:
-            words.append(step.error.strip().partition("\n")[0])
+            words.append(first_line(step.error))
         yield what, step.name, words
 
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from onegraph.diagnose import attributed, display_path
 from onegraph.model import Findings, Outcome, Owner, Site, Trace
 from onegraph.torch_private import registry
+from onegraph.words import counted, first_line
 
 WIDTH = 100
 _REASONS_SHOWN = 5
@@ -149,10 +150,6 @@ def function_name(qualified: str) -> str:
     )
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
-
-
 def notices(findings: Findings) -> Iterator[RenderableType]:
     """What happened besides the breaks, one block each."""
     trace = findings.trace
@@ -167,8 +164,8 @@ def notices(findings: Findings) -> Iterator[RenderableType]:
     if trace.unseen:
         yield block("not looked at further", trace.unseen)
     if trace.error is not None:
-        words = str(trace.error).strip().splitlines() or [""]
-        yield block("an error was raised", [f"{type(trace.error).__name__}: {words[0]}"])
+        words = f"{type(trace.error).__name__}: {first_line(str(trace.error))}"
+        yield block("an error was raised", [words])
 
 
 def _short_place(place: str) -> str:

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from onegraph.report.problems import Problem, problems, summary
 from onegraph.report.rows import AnyReport
-from onegraph.report.text import Page, block, counted
+from onegraph.report.text import Page, block
+from onegraph.words import counted
 
 
 def page(reports: Sequence[AnyReport], names: Sequence[str]) -> Page:

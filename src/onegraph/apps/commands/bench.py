@@ -39,9 +39,9 @@ def bench(
         click.echo("the mended program did not verify: see onegraph fix", err=True)
         ctx.exit(exits.UNVERIFIED)
     if form == "json":
-        import msgspec
+        from onegraph.report.json import indented
 
-        write(msgspec.json.format(msgspec.json.encode(result), indent=2).decode() + "\n", out)
+        write(indented(result), out)
     else:
         from onegraph.report.bench_text import bench_text
 

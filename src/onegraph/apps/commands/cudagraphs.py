@@ -34,12 +34,14 @@ def cudagraphs(ctx: click.Context, words: tuple[str, ...], form: str, out: str |
     if form == "json":
         import msgspec
 
+        from onegraph.report.json import indented
+
         fields = {
             **msgspec.to_builtins(prediction),
             "whole": prediction.whole,
             "captured": prediction.captured,
         }
-        write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n", out)
+        write(indented(fields), out)
     else:
         from onegraph.report.cudagraphs_text import cudagraphs_text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onegraph.report.page.markup import Markup, tag
 from onegraph.report.rows import CheckRow, EvidenceRow
+from onegraph.words import counted
 
 _MARKS = {
     True: ("✓", "agrees", "good"),
@@ -41,7 +42,7 @@ def _verdict(evidence: EvidenceRow) -> str:
 
 
 def _totals(evidence: EvidenceRow) -> str:
-    runs = f"{evidence.inputs} run{'' if evidence.inputs == 1 else 's'} compared"
+    runs = f"{counted(evidence.inputs, 'run')} compared"
     if evidence.max_abs == 0 and evidence.max_rel == 0:
         same = "bit for bit"
     else:
