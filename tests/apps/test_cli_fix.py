@@ -63,6 +63,7 @@ def test_apply(onegraph: Command, prints: Path) -> None:
     result = onegraph("fix", "printing.py:make", "--apply")
     assert result.exit_code == 0, result.output
     assert f"wrote {prints}" in result.stdout
+    assert "next: git diff, and onegraph check printing.py:make" in result.stdout
     assert prints.read_text() != PRINTS
     again = onegraph("fix", "printing.py:make")
     assert again.exit_code == 0
@@ -120,6 +121,7 @@ def test_an_overlay(onegraph: Command, prints: Path) -> None:
     result = onegraph("fix", "printing.py:make", "--overlay", "mended.py")
     assert result.exit_code == 0, result.output
     assert "wrote mended.py" in result.stdout
+    assert "next: in the program" in result.stdout
     assert "onegraph.overlay.install('mended.py')" in result.stdout
     assert prints.read_text() == PRINTS
     assert Path("mended.py").is_file()

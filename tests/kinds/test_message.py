@@ -58,3 +58,14 @@ def test_one_and_zero_are_said_in_words() -> None:
 def test_another_text_is_no_message() -> None:
     with pytest.raises(KeyError, match="no message of"):
         explain.topic("the weather is fine today")
+
+
+@pytest.mark.parametrize("words", ["Data-dependent branching", "data-dependent BRANCHING"])
+def test_the_name_of_a_break_alone_is_understood(words: str) -> None:
+    topic = explain.topic(words)
+    assert "branch_on_tensor" in [name for name, _ in topic.mended_by]
+
+
+def test_a_part_of_several_names_lists_them_with_their_ids() -> None:
+    with pytest.raises(KeyError, match=r"(?s)part of several names.*GB\d{4}  \S"):
+        explain.topic("data-dependent")

@@ -650,4 +650,34 @@ f = Net()
         "x.mean() > tol",
         _with(0.3, 9.0),
     ),
+    Refusal(
+        "a limit in Python at the end of a loop that a tensor ends",
+        "`n > 50` is decided by Python, in a loop that a tensor ends",
+        """\
+def f(x, tol):
+    n = 0
+    with torch.no_grad():
+        while x.mean() < tol:
+            x = x + 1
+            n += 10
+            if n > 50:
+                break
+    return x
+""",
+        "x.mean() < tol",
+        _with(2.0, 9.0),
+    ),
+    Refusal(
+        "an argument changed in place in each trip",
+        "`x` is changed in place in each trip, and others may see the tensor",
+        """\
+def f(x, tol):
+    with torch.no_grad():
+        while x.mean() < tol:
+            x.add_(1)
+    return x
+""",
+        "x.mean() < tol",
+        _with(2.0, 9.0),
+    ),
 ]

@@ -107,6 +107,10 @@ def test_a_fix_that_did_not_verify_offers_no_apply(fixed: FixResult) -> None:
             Evidence((Check("eager", True),), 2, 1e-7, 2e-6),
             "same results eager; 2 runs (max abs 1.0e-07, rel 2.0e-06)",
         ),
+        (
+            Evidence((Check("eager", True),), 2, 1e-7, 5.5),
+            "same results eager; 2 runs (max abs 1.0e-07, rel 5.5e+00 where eager gives nearly zero)",
+        ),
         (Evidence((Check("eager: outputs", False, "differ"),), 2), "FAILED: eager: outputs differ"),
         (
             Evidence((Check("eager", True), Check("inductor", None)), 2),
@@ -135,3 +139,13 @@ def test_evidence_in_one_line(evidence: Evidence, line: str) -> None:
 )
 def test_guards_in_the_users_words(raw: str, plain: str) -> None:
     assert plain_reason(raw) == plain
+
+
+def test_a_break_met_while_mending_is_counted_beside_those_of_run(fixed: FixResult) -> None:
+    (known, *_) = fixed.repairs
+    behind = dataclasses.replace(known.site, span=dataclasses.replace(known.site.span, line=99))
+    repairs = (*fixed.repairs, dataclasses.replace(known, site=behind))
+    before = sum(not site.intended for site in fixed.before.sites)
+    shown = to_text(fix_text(dataclasses.replace(fixed, repairs=repairs), "t", ""))
+    assert f" and 1 behind {'it' if before == 1 else 'them'} → " in shown
+    assert " behind " not in to_text(fix_text(fixed, "t", ""))

@@ -38,11 +38,34 @@ def topic(text: str) -> Topic:
         return _gb_topic(name.upper())
     if name.lower() in registry.names():
         return kind_topic(registry.get(name.lower()))
+    named = [] if name.isidentifier() else _named(name)  # an identifier is a kind, perhaps misspelt
+    if len(named) == 1:
+        return _gb_topic(named[0])
     if message.is_message(name):
         return _message_topic(name)
+    if named:
+        raise KeyError(_several(name, named))
     close = difflib.get_close_matches(name.lower(), registry.names(), n=1)
     hint = f"did you mean {close[0]}?" if close else f"kinds: {', '.join(registry.names())}"
     raise KeyError(f"no kind {name!r}; {hint}; or a GB id, or a pasted error message")
+
+
+def _named(text: str) -> list[str]:
+    """torch's ids of the breaks with that name; where none has it, of those with it as a part."""
+    from onegraph.torch_private import registry as torch_registry
+
+    wanted = " ".join(text.lower().split()).rstrip(".")
+    names = {gb_id: entry.gb_type.lower() for gb_id, entry in torch_registry.entries().items()}
+    exact = [gb_id for gb_id, name in names.items() if name == wanted]
+    return exact or [gb_id for gb_id, name in names.items() if len(wanted) > 3 and wanted in name]
+
+
+def _several(text: str, ids: list[str]) -> str:
+    from onegraph.torch_private import registry as torch_registry
+
+    shown = "".join(f"\n  {gb_id}  {torch_registry.entries()[gb_id].gb_type}" for gb_id in ids[:8])
+    more = f"\n  and {len(ids) - 8} more" if len(ids) > 8 else ""
+    return f"{text!r} is a part of several names in torch; ask for one by its id:{shown}{more}"
 
 
 def kind_topic(kind: Kind) -> Topic:

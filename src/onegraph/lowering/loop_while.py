@@ -114,7 +114,12 @@ class WhileLoop(LoopInText):
             )
         assert isinstance(last, ast.If)
         test = self.tests.split(last.test, {})
-        if test.python or not is_tensor_test(self.facts, last.test, {}):
+        if not is_tensor_test(self.facts, last.test, {}):
+            raise Refused(
+                f"`{self.source.code(last.test)}` is decided by Python, in a loop that a tensor ends",
+                "Put it into the test of the loop, joined by `and`: `while go_on and n < limit`.",
+            )
+        if test.python:
             raise Refused(
                 f"`{self.source.code(last.test)}` mixes Python and tensors", "Test the tensor alone."
             )
@@ -257,7 +262,10 @@ class WhileLoop(LoopInText):
                     f"`{key}` is changed in each trip", f"Compute it under a local name; set `{key}` behind."
                 )
             if kinds[key] == "tensor" and change.in_place and not self._fresh(key):
-                raise Refused(f"`{key}` is changed in place in each trip", f"Begin with `{key}.clone()`.")
+                raise Refused(
+                    f"`{key}` is changed in place in each trip, and others may see the tensor",
+                    f"Loop over a copy of `{key}`, and write it back behind the loop: `{key}.copy_(result)`.",
+                )
 
     def _note(self, names: Sequence[str], kinds: dict[str, str]) -> None:
         """What moves: gradients stay with Python; a tensor that no trip replaced comes out as a copy."""

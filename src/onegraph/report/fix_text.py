@@ -14,16 +14,23 @@ from rich.text import Text
 from onegraph.diagnose import owner_of
 from onegraph.model import Check, Evidence, FixResult, Level, Owner, Repair, Status
 from onegraph.report.text import Page, Patch, display_position, following, function_name, whose
-from onegraph.report.verdict import is_recount, verified
+from onegraph.report.verdict import is_recount, met_behind, near_zero, verified
 from onegraph.words import counted
 
 _LONGEST = 300
 
 
 def fix_text(
-    result: FixResult, target: str, diff: str, *, next_step: str | None = None, torch: str | None = None
+    result: FixResult,
+    target: str,
+    diff: str,
+    *,
+    done: str = "",
+    next_step: str | None = None,
+    torch: str | None = None,
 ) -> Page:
-    """The whole report of ``onegraph fix``. ``diff`` is shown as it is: the output is still a patch."""
+    """The whole report of ``onegraph fix``. ``diff`` is shown as it is: the output is still a patch.
+    ``done`` says what was written."""
     parts: list[RenderableType] = [_head(target, torch)]
     applied = [repair for repair in result.repairs if repair.status is Status.APPLIED]
     others = [repair for repair in result.repairs if repair.status is not Status.APPLIED]
@@ -35,7 +42,9 @@ def fix_text(
         parts += [Text(), Patch(diff)]
     parts += [Text(), _totals(result)]
     parts += [Padding(Text(line), (0, 0, 0, 2)) for line in _failed_checks(result)]
-    parts += [_seconds(result), following(next_step or usual_next(result, target))]
+    parts.append(_seconds(result))
+    parts += [Text(done, style="bold")] if done else []
+    parts.append(following(next_step or usual_next(result, target)))
     return parts
 
 
@@ -59,7 +68,8 @@ def evidence_line(evidence: Evidence) -> str:
     if failed:
         return "FAILED: " + "; ".join(f"{check.name} {_short(check.detail)}".strip() for check in failed)
     stages = dict.fromkeys(_stage(check) for check in compared if check.passed)
-    difference = f"max abs {evidence.max_abs:.1e}, rel {evidence.max_rel:.1e}"
+    where = " where eager gives nearly zero" if near_zero(evidence.max_abs, evidence.max_rel) else ""
+    difference = f"max abs {evidence.max_abs:.1e}, rel {evidence.max_rel:.1e}{where}"
     same = "bit for bit" if evidence.max_abs == 0 else difference
     words = f"same results {', '.join(stages)}; {counted(evidence.inputs, 'run')} ({same})"
     unproven = dict.fromkeys(_stage(check) for check in compared if check.passed is None)
@@ -121,7 +131,9 @@ def _totals(result: FixResult) -> Text:
     sites_before = sum(not site.intended for site in result.before.sites)
     sites_after = sum(not site.intended for site in result.after.sites)
     text = Text(f"{counted(before, 'graph')} → {after}", style="bold")
-    text.append(f" · {counted(sites_before, 'break')} → {sites_after}")
+    behind = met_behind(result)
+    more = f" and {behind} behind {'it' if sites_before == 1 else 'them'}" if behind else ""
+    text.append(f" · {counted(sites_before, 'break')}{more} → {sites_after}")
     if not result.changes:
         nothing = "nothing to mend" if not sites_before else "nothing changed"
         return text.append(f" · {nothing}", style="bold")

@@ -71,7 +71,8 @@ def summary(report: AnyReport) -> str:
         words = f"{counted(report.before.graphs, 'graph')} → {report.after.graphs}, "
         words += f"{counted(_live(report.before), 'break')} → {_live(report.after)}"
         return words + (", verified" if report.verified and report.changes else "")
-    words = f"{counted(report.graphs, 'graph')}, {counted(len(report.sites), 'break')}"
+    breaks = len(report.sites) if isinstance(report, CheckReport) else _live(report)
+    words = f"{counted(report.graphs, 'graph')}, {counted(breaks, 'break')}"
     words += f", {counted(len(report.recompiles), 'recompile')}" if report.recompiles else ""
     if isinstance(report, CheckReport):
         accepted = f" ({report.gate.accepted} accepted)" if report.gate.accepted else ""

@@ -89,14 +89,14 @@ def totals(findings: Findings) -> str:
     trace, sites = findings.trace, findings.sites
     live = [site for site in sites if not site.intended]
     words = [counted(len(trace.graphs), "graph")]
-    if sites:
-        behind = sum(site.outcome is Outcome.HIDDEN for site in sites)
+    if live:
+        behind = sum(site.outcome is Outcome.HIDDEN for site in live)
         hidden = f"; {behind} hidden behind another" if behind else ""
-        words.append(f"{counted(len(sites), 'break')} ({_whose_totals(sites)}{hidden})")
+        words.append(f"{counted(len(live), 'break')} ({_whose_totals(live)}{hidden})")
+    else:
+        words.append("no break")
     if len(live) < len(sites):
         words.append(f"{len(sites) - len(live)} intended")
-    if not sites:
-        words.append("no break")
     if trace.recompiles:
         caused = sum(recompile.caused_by_break for recompile in trace.recompiles)
         share = "" if caused == len(trace.recompiles) else f"{caused} of them "

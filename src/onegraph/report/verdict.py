@@ -16,6 +16,18 @@ def same_results(evidence: Evidence) -> bool:
     return bool(compared) and all(check.passed for check in compared)
 
 
+def met_behind(result: FixResult) -> int:
+    """How many breaks showed only while others were mended: ``onegraph run`` can't count them."""
+    before = {(site.kind, site.span) for site in result.before.sites}
+    sites = {(repair.site.kind, repair.site.span) for repair in result.repairs if not repair.site.intended}
+    return len(sites - before)
+
+
+def near_zero(max_abs: float, max_rel: float) -> bool:
+    """Whether a large relative difference can only be one at an element that is nearly zero."""
+    return max_rel > 1e-2 and max_abs / max_rel < 1e-3
+
+
 def verified(result: FixResult) -> bool:
     """Whether the mended program is proven to do the same; and to be one graph, where no site is left."""
     left = any(not site.intended for site in result.after.sites)

@@ -65,14 +65,14 @@ def fix(
     if not result.before.trace.graphs and not result.before.sites:
         ctx.exit(nothing_compiled(spec, target, result.before, form, out))
     code = exits.after_fix(result)
-    done = None
-    if code == exits.UNVERIFIED:
-        done = "nothing was written: the change is not verified" if apply_ or overlay else None
-    elif result.changes and apply_:
-        done = _apply(result)
-    elif result.changes and overlay is not None:
-        done = _write_overlay(result, overlay)
-    _deliver_fix(result, spec, form, out, done)
+    done, step = "", None
+    if code == exits.UNVERIFIED and (apply_ or overlay):
+        done = "nothing was written: the change is not verified"
+    elif result.changes and code != exits.UNVERIFIED and apply_:
+        done, step = _apply(result), f"git diff, and onegraph check {spec} in CI"
+    elif result.changes and code != exits.UNVERIFIED and overlay is not None:
+        done, step = _write_overlay(result, overlay)
+    _deliver_fix(result, spec, form, out, done, step)
     ctx.exit(code)
 
 
@@ -93,24 +93,29 @@ def _apply(result: FixResult) -> str:
     return f"wrote {', '.join(apply(result.changes))}"
 
 
-def _write_overlay(result: FixResult, overlay: str) -> str:
+def _write_overlay(result: FixResult, overlay: str) -> tuple[str, str]:
     from onegraph.deliver import write_overlay
 
     write_overlay(result.changes, overlay)
-    return f"wrote {overlay}; in the program:  import onegraph.overlay; onegraph.overlay.install({overlay!r})"
+    install = f"import onegraph.overlay; onegraph.overlay.install({overlay!r})"
+    return f"wrote {overlay}", f"in the program, before the model is used:  {install}"
 
 
-def _deliver_fix(result: FixResult, spec: str, form: str, out: str | None, done: str | None) -> None:
+def _deliver_fix(
+    result: FixResult, spec: str, form: str, out: str | None, done: str, step: str | None
+) -> None:
+    """The report; ``done`` says what was written, ``step`` what comes next because of that."""
     from onegraph.deliver import diff
 
     patch = diff(result.changes)
     if form == "text":
         from onegraph.report.fix_text import fix_text
 
-        show(fix_text(result, spec, patch, next_step=done), out)
+        show(fix_text(result, spec, patch, done=done, next_step=step), out)
         return
     from onegraph.report.rows import fix_report
 
     render(fix_report(result, spec, patch), form, out)
-    if done:
-        click.echo(done, err=True)
+    for line in (done, f"next: {step}" if step else ""):
+        if line:
+            click.echo(line, err=True)
