@@ -295,7 +295,7 @@ def _helpers(change: FileChange, tree: ast.Module, filename: str) -> tuple[Helpe
     return tuple(helpers)
 
 
-def _acts_on(statement: ast.stmt, added: set[str]) -> bool:
+def _acts_on(statement: ast.stmt, added: frozenset[str]) -> bool:
     """A statement that does something to new names: a bare call, or a definition handed to a decorator of theirs.
 
     A decorated class or function of the user that only uses them inside isn't executed again: it would be another.
