@@ -35,9 +35,8 @@ class Form(Enum):
     """How the sides are chosen between, in the order in which it is tried."""
 
     WHERE = "torch.where"
-    CHECKED = (
-        "torch.where where the sides are alike"  # for inputs with which the sides differ in dtype or shape
-    )
+    # For inputs with which the sides differ in dtype or shape.
+    CHECKED = "torch.where where the sides are alike"
     COND = "torch.cond"
 
 

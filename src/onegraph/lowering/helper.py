@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-
+from onegraph.lowering import written_helpers
 from onegraph.rewrite import text as edit
 
 _COND = '''\
@@ -40,13 +39,7 @@ def definition(base: str = "_cond", torch: str = "torch", name: str = "") -> str
 
 def helper_name(text: str, base: str = "_cond") -> str:
     """The name under which a helper is, or will be, in the file: another one where the user has one of that name."""
-    tree = edit.parse(text)
-    torch = torch_name(text)
-    for number in range(1, 100):
-        name = base if number == 1 else f"{base}_{number}"
-        if name not in edit.names(tree) or _is_ours(tree, base, name, torch):
-            return name
-    raise ValueError(f"every name from {base} to {base}_99 is taken")
+    return written_helpers.name_of(text, base, _TEXTS[base])
 
 
 def torch_name(text: str) -> str:
@@ -56,14 +49,8 @@ def torch_name(text: str) -> str:
 
 def complete(text: str, *, cond: str | None = None, where: str | None = None) -> str:
     """The text with what generated code needs: the import of torch, and helpers under the names given."""
-    text, torch = edit.ensure_torch_import(text)
+    text, _ = edit.ensure_torch_import(text)
     for base, name in (("_where", where), ("_cond", cond)):
-        if name is not None and not _is_ours(edit.parse(text), base, name, torch):
-            text = edit.insert_after_imports(text, definition(base, torch, name))
+        if name is not None:
+            text = written_helpers.added(text, name, _TEXTS[base])
     return text
-
-
-def _is_ours(tree: ast.Module, base: str, name: str, torch: str) -> bool:
-    """Whether the file already has the helper: the same definition, whatever its layout."""
-    ours = ast.dump(ast.parse(definition(base, torch, name)).body[0])
-    return any(isinstance(s, ast.FunctionDef) and s.name == name and ast.dump(s) == ours for s in tree.body)

@@ -32,6 +32,7 @@ from onegraph.model import (
 from onegraph.rewrite.swap import real_path, swapped
 from onegraph.rewrite.workspace import Workspace
 from onegraph.torch_private import dynamo
+from onegraph.words import first_line
 
 T = TypeVar("T")
 
@@ -369,7 +370,7 @@ class _Loop:
             with swapped(steps[-1].workspace):
                 return type(look(self.program).error) is type(error)
 
-        words = str(error).strip().partition("\n")[0]
+        words = first_line(str(error))
         return self._reject(self._first_with(fails), f"the compiler fails: {type(error).__name__}: {words}")
 
     def _first_with(self, fails: Callable[[list[Step]], bool]) -> Job:

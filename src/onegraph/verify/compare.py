@@ -13,6 +13,7 @@ from onegraph.model import Level
 from onegraph.state import Observation, Raised, same_random_state
 from onegraph.verify import text
 from onegraph.verify.values import Difference, Measure
+from onegraph.words import first_line
 
 ASPECTS = (
     "exceptions",
@@ -110,7 +111,7 @@ def _errors(
         if expected.type != actual.type or not same_text:
             yield Difference(aspect, f"{what} raises {_raised(actual)}, eager {_raised(expected)}")
     elif expected.message and text.normal(expected.message) in text.normal(actual.message):
-        both = _first_line(expected.message)
+        both = _short(expected.message)
         words = f"{what} raises {actual.type}, eager {expected.type}, both saying {both!r}"
         yield Difference(aspect, words, Level.RELAXED)
     else:
@@ -118,11 +119,11 @@ def _errors(
 
 
 def _raised(error: Raised) -> str:
-    return f"{error.type}({_first_line(error.message)!r})"
+    return f"{error.type}({_short(error.message)!r})"
 
 
-def _first_line(message: str) -> str:
-    line = message.strip().partition("\n")[0]
+def _short(message: str) -> str:
+    line = first_line(message)
     return line if len(line) <= 100 else line[:97] + "..."
 
 

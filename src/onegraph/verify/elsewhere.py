@@ -9,37 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from onegraph.model import Level, Program
-from onegraph.rewrite.workspace import Workspace
 from onegraph.state import Observation, World
 from onegraph.verify.compare import compare
-from onegraph.verify.forcing import Condition, Forcing
-from onegraph.verify.runs import Run, instrumented
+from onegraph.verify.forcing import Forcing
+from onegraph.verify.runs import Run
 from onegraph.verify.variations import Variation
-
-
-def elsewhere(
-    program: Program,
-    before: Workspace,
-    after: Workspace,
-    known: tuple[Condition, ...],
-    world: World,
-    ways: Iterable[Variation],
-    *,
-    level: Level,
-    rounding: bool = False,
-) -> tuple[str, ...]:
-    """What differs between two texts, uncompiled, when called in these ways. ``world`` holds a snapshot.
-
-    Raises SwapError where a text can't run.
-    """
-    paths = {change.path for text in (before, after) for change in text.changes()} if known else set()
-    try:
-        with instrumented(before, paths, known, after=False) as (forcing, _):
-            expected = accepted(ways, len(known), program, world, forcing)
-        with instrumented(after, paths, known, after=True) as (forcing, _):
-            return differing(expected, program, world, forcing, level, rounding)
-    finally:
-        world.restore()
 
 
 def accepted(

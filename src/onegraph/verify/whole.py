@@ -29,6 +29,7 @@ from onegraph.verify.ledger import Ledger
 from onegraph.verify.runs import Run, instrumented
 from onegraph.verify.uncompiled import Before, compare_texts, world_of
 from onegraph.verify.variations import Variation, other_size, recorded, variations
+from onegraph.words import first_line
 
 BACKENDS = ("eager", "aot_eager", "inductor")
 _CAPTURE = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
@@ -248,7 +249,7 @@ def _recount_fullgraph(
     errors = [each.error for each in seen if each.error is not None and each.error.exception is not None]
     refused = [e for e in errors if e.exception and dynamo.is_compiler_error(e.exception)]
     if refused and not trace.breaks and not switch.graphs:
-        case.checks.append(Check(name, False, _first_line(refused[0].message)))
+        case.checks.append(Check(name, False, first_line(refused[0].message)))
     else:
         case.checks.append(_recount(name, trace, switch.graphs))
 
@@ -369,7 +370,7 @@ def _no_further(ours: list[float | None], theirs: list[float | None]) -> bool:
 
 def _recount(name: str, trace: Trace, graphs: int) -> Check:
     breaks = [each for each in trace.breaks if not each.consequence]
-    problems = [f"{_where(each)}: {_first_line(each.message or each.gb_type)}" for each in breaks]
+    problems = [f"{_where(each)}: {first_line(each.message or each.gb_type)}" for each in breaks]
     problems += [f"run eagerly as a whole: {frame}" for frame in trace.frames_given_up]
     problems += [f"recompile limit reached: {frame}" for frame in trace.limits_reached]
     if problems:
@@ -395,7 +396,3 @@ def _where(each: Any) -> str:
         return "unknown place"
     span = each.stack[-1].span
     return f"{real_path(span.file)}:{span.line}"
-
-
-def _first_line(message: str) -> str:
-    return message.strip().partition("\n")[0]
