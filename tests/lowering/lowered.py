@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -45,7 +46,7 @@ class Loaded:
         return self.workspace.with_text(self.path, candidate.text, candidate.functions)
 
 
-def load(folder: Path, text: str, given: Sequence[tuple[torch.Tensor, ...]] | None = None) -> Loaded:
+def load(folder: Path, text: str, given: Sequence[tuple[Any, ...]] | None = None) -> Loaded:
     """``text`` is the module behind its imports; ``f`` takes one tensor, or what is ``given``."""
     name = f"lowered_{next(_count)}"
     path = folder / f"{name}.py"

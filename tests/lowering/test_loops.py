@@ -76,3 +76,43 @@ def test_declined_with_its_reason(tmp_path: Path, refusal: Refusal) -> None:
     assert all(isinstance(each, Declined) for each in found), found
     assert refusal.reason in " | ".join(each.reason for each in found if isinstance(each, Declined))
     assert all(each.next_step for each in found if isinstance(each, Declined))
+
+
+def test_a_limit_that_is_infinite_on_another_call(tmp_path: Path) -> None:
+    """Python never comes to it: the tensor ends the loop, as in the program."""
+    before = """\
+def f(x, limit):
+    n = 0
+    while (x > 0.5).any() and n < limit:
+        x = x * 0.5
+        n += 1
+    return x, n
+"""
+    x = torch.linspace(-1, 2, 12)
+    loaded = load(tmp_path, before, ((x, 3), (x * 4, 3)))
+    (candidate, *_) = lower(loaded, "(x > 0.5).any() and n < limit", lowering=lower_loop)
+    assert isinstance(candidate, Candidate)
+    with swapped(loaded.mended(candidate)):
+        for f in (loaded.program.target, torch.compile(loaded.program.target, backend="eager")):
+            out, trips = f(x, float("inf"))
+            torch.testing.assert_close(out, x / 4)
+            assert trips == 2
+
+
+def test_a_trip_that_the_loop_does_not_make_is_not_run(tmp_path: Path) -> None:
+    """Behind the last row there is none: a trip at its end is an IndexError."""
+    before = """\
+def f(i, table):
+    total = table.sum()
+    while i < 4:
+        total = total + table.index_select(0, i.view(1)).sum()
+        i = i + 1
+    return total
+"""
+    table = torch.arange(4.0)
+    loaded = load(tmp_path, before, ((torch.tensor(0), table), (torch.tensor(4), table)))
+    (candidate, *_) = lower(loaded, "i < 4", lowering=lower_loop)
+    assert isinstance(candidate, Candidate)
+    with swapped(loaded.mended(candidate)):
+        f = torch.compile(loaded.program.target, backend="eager", fullgraph=True)
+        assert [f(*call.args).item() for call in loaded.program.calls] == [12.0, 6.0]

@@ -16,8 +16,11 @@ _FINITE = frozenset(
 )
 
 
-def refuse_endless(text: LoopInText, drivers: frozenset[str]) -> None:
-    """Raises Refused unless Python alone ends the loop. ``drivers`` are the numbers that Python goes on counting."""
+def limit_of(text: LoopInText, drivers: frozenset[str]) -> ast.expr | None:
+    """The number at which Python alone ends the loop; None where the loop goes through something finite.
+
+    ``drivers`` are the numbers that Python goes on counting. Raises Refused where Python never ends it.
+    """
     loop = text.loop
     if isinstance(loop, ast.For):
         if not finite(loop.iter, text.facts):
@@ -25,12 +28,14 @@ def refuse_endless(text: LoopInText, drivers: frozenset[str]) -> None:
                 f"`{text.source.code(loop.iter)}` may have no end, or change when it is read to its end",
                 "Loop over a range, a list or a tensor.",
             )
-        return
+        return None
     broken = [n.test for n in ifs(loop.body) if any(isinstance(e, ast.Break) for e in exits([n]))]
     tests = [*_parts(loop.test, ast.And), *broken]
     python = [test for test in tests if not is_tensor_test(text.facts, test, {})]
-    limits = [part for part in _parts(loop.test, ast.And) if _comes_to(part, loop, drivers, goes_on=True)]
-    limits += [p for t in broken for p in _parts(t, ast.Or) if _comes_to(p, loop, drivers, goes_on=False)]
+    possible = [(part, True) for part in _parts(loop.test, ast.And)]
+    possible += [(part, False) for test in broken for part in _parts(test, ast.Or)]
+    found = [_comes_to(part, loop, drivers, goes_on=goes_on) for part, goes_on in possible]
+    limits = [limit for limit in found if limit is not None]
     if not limits:
         raise Refused(
             "the loop has no limit that Python counts",
@@ -38,25 +43,35 @@ def refuse_endless(text: LoopInText, drivers: frozenset[str]) -> None:
         )
     if why := next((w for test in python if (w := unsafe(text, test, drivers))), None):
         raise Refused(f"the loop's own end: {why}", "Count the trips in a local number.")
+    return min(limits, key=lambda limit: not is_known(limit))
+
+
+def is_known(limit: ast.expr) -> bool:
+    """Whether no call can make the number infinite: a constant, or a size."""
+    if isinstance(limit, ast.Call):
+        return choice.called(limit) == "len" or getattr(limit.func, "attr", "") == "size"
+    if isinstance(limit, ast.Subscript):
+        return getattr(limit.value, "attr", "") == "shape"
+    return isinstance(limit, ast.Constant)
 
 
 def _parts(test: ast.expr, joined: type[ast.boolop]) -> list[ast.expr]:
     return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, joined) else [test]
 
 
-def _comes_to(test: ast.expr, loop: Loop, drivers: frozenset[str], *, goes_on: bool) -> bool:
-    """Whether a counter comes to the limit in ``n < limit``, where the loop goes on, or ``n >= limit``, where it
-    ends."""
+def _comes_to(test: ast.expr, loop: Loop, drivers: frozenset[str], *, goes_on: bool) -> ast.expr | None:
+    """The limit in ``n < limit``, where the loop goes on, or ``n >= limit``, where it ends, if a counter comes
+    to it."""
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1):
-        return False
+        return None
     left, op, right = test.left, test.ops[0], test.comparators[0]
     for counter, limit, less in ((left, right, ast.Lt | ast.LtE), (right, left, ast.Gt | ast.GtE)):
         counts = isinstance(counter, ast.Name) and counter.id in drivers
         fixed = not flow.reads(limit) & flow.binds(loop.body)
         if counts and fixed and isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
             grows = isinstance(op, less) == goes_on
-            return _steps(loop, ast.unparse(counter)) == {1 if grows else -1}
-    return False
+            return limit if _steps(loop, ast.unparse(counter)) == {1 if grows else -1} else None
+    return None
 
 
 def _steps(loop: Loop, name: str) -> set[int]:

@@ -16,18 +16,22 @@ The text in between runs as it is, and does the same; `loop` then lowers its gua
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from onegraph.lowering import choice
-from onegraph.lowering.loop_end import refuse_endless, unsafe
+from onegraph.lowering.loop_end import is_known, limit_of, unsafe
 from onegraph.lowering.loop_in_text import Exit, Loop, LoopInText, exits, ifs, tensor_exits
 from onegraph.lowering.loop_numbers import Numbers
 from onegraph.lowering.loop_returns import Returned
-from onegraph.lowering.predicate import is_tensor_test
+from onegraph.lowering.predicate import is_tensor_test, operand_of_boolop
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.source import operand
 from onegraph.rewrite import text as edit
+from onegraph.rewrite.request import Facts
+
+FAR = 100  # trips; a limit beyond them may be infinite
 
 
 @dataclass(kw_only=True)
@@ -46,6 +50,7 @@ class Exits(LoopInText):
     made: list[str] = field(default_factory=list)  # every flag
     staying: dict[ast.expr, bool] = field(default_factory=dict)  # outcomes on which the loop goes on
     leaving: dict[ast.expr, bool] = field(default_factory=dict)  # and on which it is left
+    limit: ast.expr | None = None  # of the trips, where another call may give another one
     last: ast.stmt | None = None  # the last statement that the lines take the place of
 
     def text(self) -> str:
@@ -65,8 +70,9 @@ class Exits(LoopInText):
             self.found = self.flag("found")
             self.flags[self.found] = False
         self.numbers = Numbers(self, self.last_helper)
-        if leaving:
-            refuse_endless(self, self.numbers.drivers)
+        limit = limit_of(self, self.numbers.drivers) if leaving else None
+        if limit is not None and not is_known(limit):
+            self.limit = limit
         armed = [self.running] if self.running else []
         header, front = self._header(armed)
         body = front + self.block(loop.body, armed, self._header_end())
@@ -98,6 +104,11 @@ class Exits(LoopInText):
         """The loop's header, and what its test becomes at the top of a trip."""
         loop = self.loop
         if isinstance(loop, ast.For) or not is_tensor_test(self.facts, loop.test, {}):
+            if self.limit is not None and isinstance(loop, ast.While):
+                endless = isinstance(loop.test, ast.Constant)
+                return self._while(
+                    [] if endless else [operand_of_boolop(self.source.code(loop.test), is_or=False)]
+                ), ""
             rows = edit.lines(self.source.text)[loop.lineno - 1 : self._header_end()]
             return edit.reindent("".join(rows).replace("\r\n", "\n"), ""), ""
         test = self.tests.split(loop.test, {})
@@ -114,7 +125,16 @@ class Exits(LoopInText):
         hit = f"~{operand(code)}" if test.negated else code
         self.record(test.before, code)
         self.first_is_free = False
-        return f"while {test.python_code()}:\n", f"{self.running} = {self.running} & {_grouped(hit)}\n"
+        return self._while(list(test.python)), f"{self.running} = {self.running} & {_grouped(hit)}\n"
+
+    def _while(self, tests: list[str]) -> str:
+        """The header of a ``while``: Python goes on to its limit, unless another call gives a far one."""
+        if self.limit is None:
+            return f"while {' and '.join(tests)}:\n"
+        far, limit = _far(self.limit, self.facts), operand(self.source.code(self.limit), of="&")
+        near = f"-{far} <= {limit} <= {far} or {self.running}"
+        note = f"# Within {far} Python comes to the limit; before one that is farther the tensor ends the loop.\n"
+        return f"{note}while {' and '.join([*tests, f'({near})']) if tests else near}:\n"
 
     def _behind(self) -> str:
         """``else`` of the loop, and a return that was put off."""
@@ -388,3 +408,11 @@ def _arm_line(node: ast.If, arm: Sequence[ast.stmt]) -> int:
 def _grouped(code: str) -> str:
     """The code as an operand of ``&``."""
     return operand(code, of="&")
+
+
+def _far(limit: ast.expr, facts: Facts) -> int:
+    """A limit that no recorded call came to. Raises Refused."""
+    seen = [abs(float(f.value)) for f in facts.values(limit)[0] if f.value is not None]
+    if not all(map(math.isfinite, seen)):
+        raise Refused(f"`{ast.unparse(limit)}` is infinite: Python never ends the loop", "Give it a limit.")
+    return max([FAR, *(math.ceil(value) for value in seen)])

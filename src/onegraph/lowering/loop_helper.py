@@ -46,10 +46,15 @@ def {name}(running, trip, state, inner=0):
         def copied(values):  # torch.while_loop: nothing is changed in place or handed on as it is
             return tuple([v.clone() for v in values])
 
-        new = trip(*copied(begin))
-        keeps = all([n.dtype == b.dtype and n.shape == b.shape for n, b in zip(new, begin)])
-        # It has wrong gradients, and takes no value that changes dtype or shape: those are left to Python's loop.
-        if keeps and not ({torch}.is_grad_enabled() and any([v.requires_grad for v in new])):
+        def fits():  # torch.while_loop has wrong gradients, and takes no value that changes dtype or shape
+            new = trip(*copied(begin))
+            alike = all([n.dtype == b.dtype and n.shape == b.shape for n, b in zip(new, begin)])
+            gradients = {torch}.is_grad_enabled() and any([v.requires_grad for v in new])
+            return {torch}.empty(1 if alike and not gradients else 0)
+
+        # Traced, and never run: the size says which it is. Where it doesn't fit, Python's loop goes on.
+        size = {torch}.cond({torch}.zeros((), dtype={torch}.bool), fits, lambda: {torch}.empty(1)).shape[0]
+        if {torch}.fx.experimental.symbolic_shapes.guard_or_false(size == 1):
             end = {torch}.while_loop(
                 lambda *old: running(*old).clone(), lambda *old: copied(trip(*copied(old))), tuple(begin)
             )
