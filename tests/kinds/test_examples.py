@@ -101,7 +101,8 @@ def _assert_alike(before: Loaded, after: Loaded, target: object, example: Exampl
         expected = run_call(here.target, mine, grad=example.grad, world=worlds[0])
         actual = run_call(target, other, grad=example.grad, world=worlds[1])  # type: ignore[arg-type]
         expected, actual = _in_one_module(expected, before), _in_one_module(actual, after)
-        assert not compare(expected, actual, exact=exact).failures(example.level)
+        seen = compare(expected, actual, exact=exact, rounding=example.rounding)
+        assert not seen.failures(example.level)
 
 
 def _in_one_module(seen: Observation, loaded: Loaded) -> Observation:

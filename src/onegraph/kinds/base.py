@@ -24,6 +24,7 @@ class Example:
     after: str
     level: Level
     grad: bool = False
+    rounding: bool = False  # the same in other operations: equal up to rounding
 
 
 @dataclass(frozen=True, slots=True)

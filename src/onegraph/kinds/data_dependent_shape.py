@@ -20,6 +20,7 @@ from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.shape_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.shape_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering.handed import handed_along
+from onegraph.lowering.one_piece import in_one_piece
 from onegraph.lowering.written import written_in_op
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
@@ -55,5 +56,6 @@ def reason(break_: Break) -> str:
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    yield from in_one_piece(request, NAME)
     yield from handed_along(request, NAME)
     yield from written_in_op(request, NAME)
