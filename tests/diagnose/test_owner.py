@@ -26,6 +26,8 @@ from onegraph.model import Owner, Span
         (str(torch.__file__), Owner.TORCH, f"torch {torch.__version__}"),
         (str(msgspec.__file__), Owner.DEPENDENCY, f"msgspec {msgspec.__version__}"),
         ("/elsewhere/lib/python3.12/site-packages/nobody/x.py", Owner.DEPENDENCY, "nobody"),
+        ("/elsewhere/lib/python3.12/site-packages/torch/nn/modules/module.py", Owner.TORCH, "torch"),
+        ("/elsewhere/lib/python3.12/logging/__init__.py", Owner.STDLIB, ""),
     ],
 )
 def test_owner(file: str, owner: Owner, package: str) -> None:

@@ -4,6 +4,7 @@ torch's."""
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 from functools import cache
@@ -12,6 +13,8 @@ from pathlib import Path
 
 from onegraph.installed import package_folders
 from onegraph.model import MENDED, Owner
+
+_ELSEWHERE = re.compile(r"/lib/python3\.\d+/")  # the standard library of another machine, in a saved trace
 
 
 @cache
@@ -29,8 +32,11 @@ def owner_of(file: str) -> tuple[Owner, str]:
     if (torch := _torch_folder()) is not None and path.is_relative_to(torch):
         return Owner.TORCH, _versioned("torch")
     for folder in package_folders(path):
-        return Owner.DEPENDENCY, _distribution(path.relative_to(folder))
-    if any(path.is_relative_to(folder) for folder in _stdlib_folders()):
+        inside = path.relative_to(folder)
+        if inside.parts[0] == "torch":  # of another machine, in a saved trace
+            return Owner.TORCH, "torch"
+        return Owner.DEPENDENCY, _distribution(inside)
+    if any(path.is_relative_to(folder) for folder in _stdlib_folders()) or _ELSEWHERE.search(path.as_posix()):
         return Owner.STDLIB, ""
     return Owner.USER, ""
 

@@ -215,7 +215,7 @@ def program(x):
     return layer(x, large)
 """,
     f"""
-{HELPER_TEXT.format(helper="_one_value", torch="torch")}
+{HELPER_TEXT.format(name="_one_value", torch="torch")}
 
 def layer(x, large):
     return x.tanh() if large else x * 2

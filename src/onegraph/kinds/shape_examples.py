@@ -6,7 +6,7 @@ from onegraph.kinds.base import Example, Untouched
 from onegraph.lowering.op_text import HELPER_TEXT
 from onegraph.model import Level
 
-_HELPER = HELPER_TEXT.format(helper="_code_op", torch="torch")
+_HELPER = HELPER_TEXT.format(name="_code_op", torch="torch")
 
 EXAMPLES = (
     Example(

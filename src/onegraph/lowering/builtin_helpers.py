@@ -6,9 +6,7 @@ Each does what the builtin does where the values are not tensors of one kind: it
 
 from __future__ import annotations
 
-import ast
-
-from onegraph.rewrite import text as edit
+from onegraph.lowering import written_helpers
 
 _ALIKE = """
     def alike(values):
@@ -75,32 +73,20 @@ BUILTINS = frozenset(_TEXTS)
 
 def definition(builtin: str, name: str, torch: str = "torch") -> str:
     """The text of the helper for ``builtin``."""
-    word, sign = _WORDS.get(builtin, ("", ""))
-    return _TEXTS[builtin].format(name=name, builtin=builtin, torch=torch, word=word, sign=sign)
+    return _body(builtin).format(name=name, torch=torch)
 
 
 def helper_name(text: str, builtin: str) -> str:
     """The name under which the helper is, or will be, in the file: ``_sorted``, or ``_sorted_2`` where the user
     has one."""
-    tree = edit.parse(text)
-    torch = edit.ensure_torch_import(text)[1]
-    own = [
-        s.name
-        for s in tree.body
-        if isinstance(s, ast.FunctionDef) and _same(s, definition(builtin, s.name, torch))
-    ]
-    return own[0] if own else edit.unused_name(tree, f"_{builtin}")
+    return written_helpers.name_of(text, f"_{builtin}", _body(builtin))
 
 
 def complete(text: str, builtin: str, name: str) -> str:
     """The text with the import of torch and the helper, where it lacks them."""
-    text, torch = edit.ensure_torch_import(text)
-    wanted = definition(builtin, name, torch)
-    if any(isinstance(s, ast.FunctionDef) and _same(s, wanted) for s in edit.parse(text).body):
-        return text
-    return edit.insert_after_imports(text, wanted)
+    return written_helpers.added(text, name, _body(builtin))
 
 
-def _same(statement: ast.FunctionDef, wanted: str) -> bool:
-    """The same definition, whatever its layout."""
-    return ast.dump(statement) == ast.dump(ast.parse(wanted).body[0])
+def _body(builtin: str) -> str:
+    word, sign = _WORDS.get(builtin, ("", ""))
+    return _TEXTS[builtin].replace("{builtin}", builtin).replace("{word}", word).replace("{sign}", sign)

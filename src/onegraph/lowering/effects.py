@@ -23,7 +23,7 @@ from onegraph.rewrite.request import Request
 
 HELPER = "_ordered_op"
 _HELPER_TEXT = '''\
-def {helper}(effect):
+def {name}(effect):
     """Run a host effect in program order: a plain call in eager mode, one op inside a compiled graph."""
     import re
 

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from onegraph.lowering import ops, pure_code
+from onegraph.lowering import ops, pure_code, written_helpers
 from onegraph.lowering.effect_scope import loads, scope_of
 from onegraph.lowering.effect_shapes import dotted
 from onegraph.lowering.effect_text import owns_lines
@@ -22,7 +22,7 @@ from onegraph.rewrite.request import Fact, Request
 
 HELPER = "_host_op"
 _HELPER_TEXT = '''\
-def {helper}(fake, known=None, gives="tensor", ordered=True):
+def {name}(fake, known=None, gives="tensor", ordered=True):
     """Make a Python function one op of a graph, in program order.
 
     ``fake`` tells its result without values, for arguments of the ``known`` kinds. With other arguments, and outside
@@ -97,7 +97,7 @@ def {helper}(fake, known=None, gives="tensor", ordered=True):
 
 def helper_text(name: str, torch: str) -> str:
     """The definition of the decorator that ops of this file stand under."""
-    return _HELPER_TEXT.format(helper=name, torch=torch)
+    return _HELPER_TEXT.format(name=name, torch=torch)
 
 
 _CHANGES = frozenset(("append", "extend", "fill", "itemset", "put", "resize", "sort", "update"))
@@ -423,7 +423,7 @@ def _passed(code: str, name: str, facts: Sequence[Fact]) -> str:
 
 def _with(text: str, line: int, op: _Op, torch: str) -> str:
     """The op and its helper above the statement at a line, and torch imported."""
-    helper = _helper_name(text, torch)
+    helper = written_helpers.name_of(text, HELPER, _HELPER_TEXT)
     read = {n.id for n in ast.walk(ast.parse(op.fake)) if isinstance(n, ast.Name)}
     used = [name for name in op.parameters if name in read]
     head = ", ".join([*used, "**_"])
@@ -453,14 +453,3 @@ def _after_helper(text: str, helper: str, line: int) -> int:
     if at is None or body[at].lineno < line:
         return line
     return edit.first_line(body[at + 1])
-
-
-def _helper_name(text: str, torch: str) -> str:
-    """The file's own helper where an earlier repair left one, else a free name."""
-    tree = edit.parse(text)
-    for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef) and statement.name.startswith(HELPER):
-            ours = ast.parse(helper_text(statement.name, torch)).body[0]
-            if ast.dump(statement) == ast.dump(ours):
-                return statement.name
-    return edit.unused_name(tree, HELPER)

@@ -15,7 +15,7 @@ from onegraph.rewrite.request import Request
 
 HELPER = "_one_value"
 HELPER_TEXT = '''\
-def {helper}(number, value, take=None):
+def {name}(number, value, take=None):
     """``take(number)`` or ``number.item()``. A compiled program is made for ``value``, and raises on any other."""
     if {torch}.compiler.is_compiling() and isinstance(number, {torch}.Tensor) and number.numel() == 1:
         inexact = number.is_floating_point() or number.is_complex()

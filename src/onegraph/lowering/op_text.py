@@ -12,7 +12,7 @@ from onegraph.rewrite import text as text_
 
 HELPER = "_code_op"
 HELPER_TEXT = '''\
-def {helper}(*written, gives=None, known=None):
+def {name}(*written, gives=None, known=None):
     """A plain call in eager mode, one op inside a compiled graph. ``written``: the tensors that the code writes into;
     ``gives``: empty tensors like those that it returns; ``known``: the kinds of arguments for which that holds. With
     others, and where tensors share the memory that is written, the code itself is compiled."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from onegraph.lowering import written_helpers
 from onegraph.rewrite import text as text_
 
 
@@ -18,17 +19,12 @@ class Helper:
     line: int | None  # where the file already defines it
 
 
-def helper_in(text: str, base: str, template: str, torch: str) -> Helper:
-    """The file's own helper where an earlier repair left one, else a new one. ``template`` has the places ``{helper}``
-    and ``{torch}``."""
-    tree = text_.parse(text)
-    for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef) and statement.name.startswith(base):
-            code = template.format(helper=statement.name, torch=torch)
-            if ast.dump(statement) == ast.dump(ast.parse(code).body[0]):
-                return Helper(statement.name, code, statement.lineno)
-    name = text_.unused_name(tree, base)
-    return Helper(name, template.format(helper=name, torch=torch), None)
+def helper_in(text: str, base: str, body: str, torch: str) -> Helper:
+    """The file's own helper where an earlier repair left one, else a new one. ``body`` has the places ``{name}`` and
+    ``{torch}``."""
+    name = written_helpers.name_of(text, base, body)
+    own = [s.lineno for s in text_.parse(text).body if isinstance(s, ast.FunctionDef) and s.name == name]
+    return Helper(name, body.format(name=name, torch=torch), own[0] if own else None)
 
 
 def with_definition(text: str, line: int, helper: Helper, block: str) -> str:

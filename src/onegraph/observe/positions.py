@@ -32,6 +32,13 @@ def definition(code_file: str, first_line: int) -> Span:
     return Span(code_file, line, column, end_line, end_column)
 
 
+def tested_at(file: str, line: int, column: int) -> Span | None:
+    """The condition that begins there: a traceback's marks go on to the end of the line."""
+    marks = _landmarks(file)
+    found = min((each for each in marks.tests if each[:2] == (line, column)), default=None) if marks else None
+    return Span(file, *found) if found else None
+
+
 def _span(raw: RawFrame) -> Span:
     file = raw.code.co_filename
     found = _better(file, raw) or _as_range(raw.position)

@@ -14,7 +14,7 @@ from onegraph.observe import positions
 from onegraph.observe.crosscheck import CrossCheck
 from onegraph.torch_private.records import Raised
 
-_INTENDED = frozenset(
+INTENDED = frozenset(
     (
         "Call to `torch._dynamo.graph_break()`",
         "Call to `torch._dynamo.skip_frame()`",
@@ -126,9 +126,15 @@ class Recorder:
         self.breaks.append(as_break(raised, outcome, stack, self._follows(raised)))
 
     def _follows(self, raised: Raised) -> bool:
-        if raised.cause is not None or raised.gb_type in _CONSEQUENCES:
-            return True
-        return raised.gb_type in _AFTERMATH and any(not each.consequence for each in self.breaks)
+        return raised.cause is not None or follows(
+            raised.gb_type, any(not each.consequence for each in self.breaks)
+        )
+
+
+def follows(gb_type: str, known: bool) -> bool:
+    """Whether Dynamo reports a break of this type only because of another one; ``known``: there was one that it may
+    come from."""
+    return gb_type in _CONSEQUENCES or (known and gb_type in _AFTERMATH)
 
 
 def as_break(raised: Raised, outcome: Outcome, stack: tuple[Frame, ...], consequence: bool = False) -> Break:
@@ -142,7 +148,7 @@ def as_break(raised: Raised, outcome: Outcome, stack: tuple[Frame, ...], consequ
         hints=raised.hints,
         locals=raised.locals,
         consequence=consequence,
-        intended=raised.gb_type in _INTENDED,
+        intended=raised.gb_type in INTENDED,
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from onegraph.gate.keys import LIMIT, fingerprint, limit_key
 from onegraph.report.rows import AnyReport, CheckReport, FixReport, Observed, RepairRow, SiteRow, sites_of
-from onegraph.words import counted
+from onegraph.words import counted, runnable
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 _OURS = "user"
@@ -131,7 +131,7 @@ def _next_step(site: SiteRow, repair: RepairRow | None, target: str) -> str:
         return printable(repair.title)
     if repair is not None and repair.next_step:
         return printable(repair.next_step)
-    return printable(f"onegraph fix {target}, or onegraph explain {site.kind}")
+    return printable(f"onegraph fix {runnable(target)}, or onegraph explain {site.kind}")
 
 
 def _limit(place: str, level: str, accepted: bool) -> Problem:

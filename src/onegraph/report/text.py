@@ -17,7 +17,7 @@ from rich.text import Text
 from onegraph.diagnose import attributed, display_path
 from onegraph.model import Findings, Outcome, Owner, Site, Trace
 from onegraph.torch_private import registry
-from onegraph.words import counted, first_line
+from onegraph.words import counted, first_line, runnable
 
 WIDTH = 100
 _REASONS_SHOWN = 5
@@ -177,6 +177,7 @@ def _short_place(place: str) -> str:
 
 def usual_next(findings: Findings, target: str) -> str:
     """The command that helps most now."""
+    target = runnable(target)
     sites = [site for site in findings.sites if not site.intended]
     if not sites:
         return f"onegraph check {target}   keeps it so in CI (exit code 1 on a break)"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from onegraph.apps import exits
+from onegraph.apps.saved import show_saved
 from onegraph.apps.targeting import format_option, out_option
-from onegraph.apps.writing import render, show, write
+from onegraph.apps.writing import show, write
 
 if TYPE_CHECKING:
     from onegraph.report.rows import AnyReport
@@ -24,23 +25,7 @@ _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 @out_option
 def report(files: tuple[str, ...], form: str, out: str | None) -> None:
     """Show a saved report (--format json -o REPORT.json) in any format. Several become one page, as text or HTML."""
-    saved = [read(file) for file in files]
-    if len(saved) > 1 and form == "text":
-        from onegraph.report import together_text
-
-        show(together_text.page(saved, [Path(file).name for file in files]), out)
-    elif len(saved) > 1:
-        if form != "html":
-            raise click.UsageError("several reports at once are written as text or --format html")
-        from onegraph.report.html import render_all
-
-        write(render_all(saved), out)
-    elif form == "text":
-        from onegraph.report.saved import page
-
-        show(page(saved[0]), out)
-    else:
-        render(saved[0], form, out)
+    show_saved([read(file) for file in files], [Path(file).name for file in files], form, out)
 
 
 @click.command()

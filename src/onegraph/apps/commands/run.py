@@ -9,6 +9,7 @@ import click
 from onegraph.apps import exits
 from onegraph.apps.output import stdout_is_ours
 from onegraph.apps.targeting import resolved, spec_of, target_options, why_nothing
+from onegraph.apps.traces import show_traces
 from onegraph.apps.writing import render, show
 
 if TYPE_CHECKING:
@@ -18,9 +19,27 @@ if TYPE_CHECKING:
 
 @click.command()
 @target_options
+@click.option(
+    "--from",
+    "traces",
+    metavar="DIR",
+    type=click.Path(exists=True),
+    help="Run nothing; read the traces that torch wrote into DIR (TORCH_TRACE=DIR), one a rank.",
+)
 @click.pass_context
-def run(ctx: click.Context, words: tuple[str, ...], module: str | None, form: str, out: str | None) -> None:
+def run(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    module: str | None,
+    form: str,
+    out: str | None,
+    traces: str | None,
+) -> None:
     """Run TARGET and show where its graphs break. Exit code 1 when they do."""
+    if traces is not None:
+        if words or module:
+            raise click.UsageError("give a TARGET or --from DIR, not both")
+        ctx.exit(show_traces(traces, form, out))
     quiet = form != "text"
     spec, target = resolved(*spec_of(words, module), quiet=quiet)
     from onegraph import pipeline
