@@ -315,3 +315,34 @@ def test_what_the_original_does_not_take_says_nothing(pair):
     before = "def program(x):\n    return x.view(3) * torch.ones(3)\n"
     evidence = judge(pair, before, before.replace("x.view(3)", "x.reshape(3).float()"))
     assert not any("[] instead" in words for words in evidence.differing)
+
+
+HALVES = """
+def program(x):
+    while x.sum() > 1:
+        x = {step}
+    return x
+"""
+
+
+def test_a_rewrite_that_does_not_end_is_rejected(pair, impatient):
+    found = failures(judge(pair, HALVES.format(step="x / 2"), HALVES.format(step="x / 1")))
+    assert "onegraph.Overrun('the run did not end within" in found["exceptions"]
+
+
+def test_inputs_on_which_the_program_itself_does_not_end_are_said_and_left_out(pair, impatient):
+    text = """
+def program(x):
+    while x.sum() < 10:
+        x = x * 2
+    return x
+"""
+    evidence = judge(pair, text, text.replace("x * 2", "x + x"))
+    assert evidence.verified, [c for c in evidence.checks if not c.passed]
+    (check,) = [c for c in evidence.checks if c.name == "uncompiled: runs without end"]
+    assert check.detail.startswith("the program does not come to an end with: floats negated")
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr("onegraph.state.patience._LEAST", 0.5)

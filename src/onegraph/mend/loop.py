@@ -165,13 +165,23 @@ class _Loop:
         if trace is None:
             trace = self._timed("observe", lambda: self._observed(look))
         self.seen[mode] = self.tools.diagnose(trace)
-        if trace.error is not None and dynamo.is_compiler_error(trace.error):
+        if isinstance(trace.error, state.Overrun) or (
+            trace.error is not None and dynamo.is_compiler_error(trace.error)
+        ):
             return self._blame_for(trace.error, look)
         return self._take(self.seen[mode].sites)
 
     def _observed(self, look: Callable[[Program], Trace]) -> Trace:
-        with swapped(self._workspace()):
-            return look(self.program)
+        return self._looked(look, self._workspace())
+
+    def _looked(self, look: Callable[[Program], Trace], workspace: Workspace) -> Trace:
+        """A look at the program with repairs. The compiler may not come to the end of a loop that one of them wrote."""
+        assert self.bench.world is not None
+        try:
+            with swapped(workspace), state.deadline(self.bench.world.patience.compiling):
+                return look(self.program)
+        except state.Overrun as endless:
+            return Trace(error=endless)
 
     def _take(self, sites: Iterable[Site]) -> bool:
         """Turn sites into jobs, or into rejections of what made them. True when there is something to do."""
@@ -367,10 +377,9 @@ class _Loop:
             return False
 
         def fails(steps: list[Step]) -> bool:
-            with swapped(steps[-1].workspace):
-                return type(look(self.program).error) is type(error)
+            return type(self._looked(look, steps[-1].workspace).error) is type(error)
 
-        words = first_line(str(error))
+        words = first_line(str(error)) or "it did not come to an end"
         return self._reject(self._first_with(fails), f"the compiler fails: {type(error).__name__}: {words}")
 
     def _first_with(self, fails: Callable[[list[Step]], bool]) -> Job:

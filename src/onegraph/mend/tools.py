@@ -15,18 +15,20 @@ from onegraph.rewrite.workspace import Workspace
 
 
 def standard() -> Tools:
-    """Observation by Dynamo, the registered kinds, the judge."""
+    """Observation by Dynamo, the registered kinds, the judge. For one program: on what it has no end is kept."""
+    endless: set[str] = set()
     return Tools(
         observe=observe,
         residual=functools.partial(observe, residual=True),
         diagnose=findings_of,
         repairs=registry.repairs,
-        trial=_trial,
-        whole=_whole,
+        trial=functools.partial(_trial, endless),
+        whole=functools.partial(_whole, endless),
     )
 
 
 def _trial(
+    endless: set[str],
     program: Program,
     before: Workspace,
     after: Workspace,
@@ -34,10 +36,13 @@ def _trial(
     level: Level,
     rounding: bool,
 ) -> Evidence:
-    return verify.uncompiled(program, before, after, predicates, level=level, rounding=rounding)
+    return verify.uncompiled(
+        program, before, after, predicates, level=level, rounding=rounding, endless=endless
+    )
 
 
 def _whole(
+    endless: set[str],
     program: Program,
     mended: Workspace,
     predicates: tuple[Predicate, ...],
@@ -56,4 +61,5 @@ def _whole(
         backends=chosen,
         goes_on=goes_on,
         rounding=rounding,
+        endless=endless,
     )

@@ -119,12 +119,15 @@ class _Measured:
             listening(),
             torch.compiler.set_stance("force_eager"),
         ):
+            patience = world.patience
+            timed = patience.bounded if patience.known else patience.learning
             for call in self._program.calls:
                 copied = state.copy_call(call)
                 state.seed_all(0)
                 try:
-                    self._program.target(*copied.args, **copied.kwargs)
-                except (Exception, SystemExit, Enough) as error:  # noqa: BLE001 (what was seen so far counts)
+                    with timed():
+                        self._program.target(*copied.args, **copied.kwargs)
+                except (Exception, SystemExit, Enough, state.Overrun) as error:  # noqa: BLE001 (what was seen so far counts)
                     record.errors.append(error)
                 finally:
                     world.restore()

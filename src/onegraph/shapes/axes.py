@@ -179,9 +179,13 @@ def _accepts(program: Program, world: World, places: list[tuple[str, int]], take
     """Whether eager runs with two other sizes there, as well as with the recorded one."""
     call, axis = program.calls[0], Axis(tuple(places))
     old = size_of(axis, named_tensors(program, call))
+    if not world.patience.known:
+        with world.patience.learning():
+            run_call(program.target, call, world=world, backward=False)
+    seconds = world.patience.seconds
     free = (size for size in range(max(2, old + 1), old + 50) if size not in taken)
     for size in (next(free), next(free)):
         other = resized(program, call, [axis], {axis.name: size})
-        if run_call(program.target, other, world=world, backward=False).error is not None:
+        if run_call(program.target, other, world=world, backward=False, seconds=seconds).error is not None:
             return False
     return True

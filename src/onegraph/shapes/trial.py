@@ -47,13 +47,21 @@ def course(program: Program, axes: tuple[Axis, ...], points: Sequence[Sizes], wo
     ]
     calls += [(_words(sizes), sizes, resized(program, program.calls[0], axes, sizes)) for sizes in points]
     for name, sizes, call in calls:
-        seen = run_call(program.target, call, world=world, restore=False, backward=False)
+        seen = _eager(program, call, world, bounded=bool(sizes))
         if sizes and seen.error is not None:
             made.refused.append(Step(name, sizes, error=f"{seen.error.type}: {seen.error.message}"))
         else:
             made.steps.append((name, sizes, call, seen))
     world.restore()
     return made
+
+
+def _eager(program: Program, call: Call, world: World, *, bounded: bool) -> Observation:
+    if bounded:
+        seconds = world.patience.seconds
+        return run_call(program.target, call, world=world, restore=False, backward=False, seconds=seconds)
+    with world.patience.learning():
+        return run_call(program.target, call, world=world, restore=False, backward=False)
 
 
 def trial(
@@ -73,7 +81,8 @@ def trial(
             own = copy_call(call)
             mark(own)
             before = len(watching.trace().recompiles)
-            seen = run_call(compiled, own, world=world, restore=False, backward=False)
+            limit = world.patience.compiling if sizes else None
+            seen = run_call(compiled, own, world=world, restore=False, backward=False, seconds=limit)
             difference, error = _differences(expected, seen)
             causes = _causes(watching.trace(), before, names)
             if error and (line := cause_of_refusal(error, names)) is not None:
@@ -82,7 +91,7 @@ def trial(
             if steps[-1].error:
                 break
         trace = watching.trace()
-    proof = _proof(course, trace, codes, names)
+    proof = _proof(course, trace, codes, names, world.patience.seconds)
     world.restore()
     made = Trial(
         name,
@@ -148,8 +157,8 @@ def _by_the_compiler(error: BaseException | None) -> bool:
     return error is not None and (dynamo.is_compiler_error(error) or isinstance(error, marks.REFUSED))
 
 
-def _proof(course: Course, trace: Trace, codes: _Codes, names: Mapping[str, str]) -> Proof:
-    """In the state that the calls left behind, as in the user's process."""
+def _proof(course: Course, trace: Trace, codes: _Codes, names: Mapping[str, str], seconds: float) -> Proof:
+    """In the state that the calls left behind, as in the user's process. A run of eager may take ``seconds``."""
     artifacts = guards.artifacts_of(course.program.target, codes.seen)
     if trace.breaks or artifacts is None:
         why = "the graph breaks; mend that first (onegraph fix)"
@@ -157,13 +166,13 @@ def _proof(course: Course, trace: Trace, codes: _Codes, names: Mapping[str, str]
     sizes, all_of_them = product_of(course.axes)
     first = course.program.calls[0]
     calls = [(each, resized(course.program, first, course.axes, each)) for each in sizes]
-    start = time.perf_counter()
+    began = time.perf_counter()
     refused = [(each, call) for each, call in calls if not artifacts.take(call)]
-    seconds = time.perf_counter() - start
+    took = time.perf_counter() - began
     code_file = next(iter(codes.seen)).co_filename
     for each, call in refused[:_ASKED_OF_EAGER]:
-        if run_call(course.program.target, call, backward=False).error is None:
+        if run_call(course.program.target, call, backward=False, seconds=seconds).error is None:
             reasons = artifacts.refusal(call)
             cause = cause_of(reasons[-1], names, code_file) if reasons else None
-            return Proof(len(sizes), all_of_them, seconds, each, cause)
-    return Proof(len(sizes), all_of_them, seconds, refused_by_eager=len(refused))
+            return Proof(len(sizes), all_of_them, took, each, cause)
+    return Proof(len(sizes), all_of_them, took, refused_by_eager=len(refused))

@@ -2,6 +2,7 @@
 
 from onegraph.state.copying import copy_call, freeze, map_tensors
 from onegraph.state.observation import Logged, Observation, Raised, Warned
+from onegraph.state.patience import Overrun, deadline
 from onegraph.state.reach import Reach
 from onegraph.state.run import run_call, seed_all
 from onegraph.state.saved import same_random_state
@@ -12,12 +13,14 @@ __all__ = [
     "DELETED",
     "Logged",
     "Observation",
+    "Overrun",
     "Raised",
     "Reach",
     "Warned",
     "World",
     "children",
     "copy_call",
+    "deadline",
     "freeze",
     "map_tensors",
     "preserved",

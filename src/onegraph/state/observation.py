@@ -10,6 +10,8 @@ import torch
 
 from onegraph.model import Call
 
+ENDLESS = "onegraph.Overrun"  # the type of the error of a run that did not end in time
+
 
 @dataclass(frozen=True, slots=True)
 class Raised:
@@ -58,3 +60,8 @@ class Observation:
     warnings: tuple[Warned, ...] = ()
     order: tuple[str, ...] = ()  # channels ("stdout", "stderr", "log") in the order in which they spoke
     error: Raised | None = None
+
+    @property
+    def endless(self) -> bool:
+        """Whether the run was ended because it took too long."""
+        return self.error is not None and self.error.type == ENDLESS

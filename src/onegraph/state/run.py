@@ -14,7 +14,8 @@ import torch
 from onegraph.model import Call, Program
 from onegraph.state.copying import Copier, copy_call
 from onegraph.state.effects import listening
-from onegraph.state.observation import Observation, Raised
+from onegraph.state.observation import ENDLESS, Observation, Raised
+from onegraph.state.patience import Overrun, deadline
 from onegraph.state.saved import random_state
 from onegraph.state.walk import tensors_in
 from onegraph.state.world import World
@@ -30,6 +31,7 @@ def run_call(
     world: World | None = None,
     restore: bool = True,
     backward: bool = True,
+    seconds: float | None = None,
 ) -> Observation:
     """Run ``target`` once on copies of the arguments and say what it did. Never raises what the target
     raises.
@@ -39,8 +41,8 @@ def run_call(
     of the caller. ``world`` is where changes of state are looked for, with its snapshot taken; without it one
     is made for ``target``. Pass the world of the *original* when ``target`` is a compiled wrapper.
     ``restore=False`` leaves the changed state there, for a second run that sees it.
-    ``backward=False`` leaves the gradients out. KeyboardInterrupt passes
-    through.
+    ``backward=False`` leaves the gradients out. ``seconds``: a run that takes longer is ended, and is
+    ``endless``. KeyboardInterrupt passes through.
     """
     if world is None:
         world = World(Program("", target, (call,)))
@@ -48,7 +50,7 @@ def run_call(
     grad = torch.is_grad_enabled() if grad is None else grad
     arguments = copy_call(call)
     try:
-        return _run(target, arguments, seed, grad, world, backward)
+        return _run(target, arguments, seed, grad, world, backward, seconds)
     finally:
         if restore:
             world.restore()
@@ -63,7 +65,13 @@ def seed_all(seed: int) -> None:
 
 
 def _run(
-    target: Callable[..., Any], call: Call, seed: int, grad: bool, world: World, backward: bool
+    target: Callable[..., Any],
+    call: Call,
+    seed: int,
+    grad: bool,
+    world: World,
+    backward: bool,
+    seconds: float | None,
 ) -> Observation:
     output: Any = None
     error: Raised | None = None
@@ -72,9 +80,12 @@ def _run(
     with listening() as said:
         with torch.enable_grad() if grad else torch.no_grad():
             try:
-                output = target(*call.args, **call.kwargs)
-                if inspect.isgenerator(output):
-                    output = list(output)  # what it does, it does while it is consumed
+                with deadline(seconds):
+                    output = target(*call.args, **call.kwargs)
+                    if inspect.isgenerator(output):
+                        output = list(output)  # what it does, it does while it is consumed
+            except Overrun:
+                error = Raised(ENDLESS, f"the run did not end within {seconds:.0f} s")
             except (Exception, SystemExit) as raised:  # noqa: BLE001 (the target's own exception is a result)
                 error = describe(raised)
         after = random_state()

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from onegraph.model import Program
+from onegraph.state.patience import Patience
 from onegraph.state.reach import Reach
 from onegraph.state.saved import (
     MISSING,
@@ -36,6 +37,7 @@ class World:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.patience = Patience()
         self.modules: tuple[torch.nn.Module, ...] = ()
         self._saved: list[Saved] | None = None
         self._tensors: list[SavedTensor] = []

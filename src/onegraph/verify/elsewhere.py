@@ -6,21 +6,26 @@ they may not. Both outcomes of the conditions count for that: each call is made 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from onegraph.model import Level, Program
 from onegraph.state import Observation, World
 from onegraph.verify.compare import compare
-from onegraph.verify.forcing import Forcing
+from onegraph.verify.forcing import Condition, Forcing
 from onegraph.verify.runs import Run
 from onegraph.verify.variations import Variation
 
 
 def accepted(
-    ways: Iterable[Variation], count: int, program: Program, world: World, forcing: Forcing
+    ways: Iterable[Variation],
+    known: Sequence[Condition],
+    program: Program,
+    world: World,
+    forcing: Forcing,
+    endless: set[str],
 ) -> dict[Run, Observation]:
-    """What the text that is installed does in each way that it accepts; ``count`` is the number of conditions."""
-    return {run: seen for way in ways for run, seen in _runs(way, count, program, world, forcing)}
+    """What the text that is installed does in each way that it accepts, on which it ends."""
+    return {run: seen for way in ways for run, seen in _runs(way, known, program, world, forcing, endless)}
 
 
 def differing(
@@ -38,23 +43,33 @@ def differing(
         if run.variation.name in found:
             continue
         forcing.start(dict(run.outcomes), varied=True)
-        comparison = compare(seen, run.variation.run(program.target, world), exact=True, rounding=rounding)
+        actual = run.variation.run(program.target, world, seconds=world.patience.seconds)
+        comparison = compare(seen, actual, exact=True, rounding=rounding)
         for difference in comparison.without(unstable).failures(level)[:1]:
             found[run.variation.name] = difference.words
     return tuple(f"called with {name}: {words}" for name, words in found.items())
 
 
 def _runs(
-    way: Variation, count: int, program: Program, world: World, forcing: Forcing
+    way: Variation,
+    known: Sequence[Condition],
+    program: Program,
+    world: World,
+    forcing: Forcing,
+    endless: set[str],
 ) -> Iterator[tuple[Run, Observation]]:
     """As it is, then with all conditions forced to an outcome that they had not."""
     plans: list[tuple[tuple[int, bool], ...]] = [()]
     for outcomes in plans:
+        run = Run(way, outcomes)
+        if run.name(known) in endless:
+            continue
         forcing.start(dict(outcomes), varied=True)
-        observed = way.run(program.target, world)
-        fine = observed.error is None and not forcing.ran_away
-        if fine:
-            yield Run(way, outcomes), observed
-        if fine and not outcomes and count:
-            seen = set().union(*forcing.seen.values())
-            plans += [tuple((n, o) for n in range(count)) for o in (True, False) if seen != {o}]
+        observed = way.run(program.target, world, seconds=world.patience.seconds)
+        if observed.endless or forcing.ran_away:
+            endless.add(run.name(known))
+        elif observed.error is None:
+            yield run, observed
+            if not outcomes and known:
+                seen = set().union(*forcing.seen.values())
+                plans += [tuple((n, o) for n in range(len(known))) for o in (True, False) if seen != {o}]

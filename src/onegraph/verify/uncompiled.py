@@ -24,6 +24,8 @@ from onegraph.verify.ledger import Ledger
 from onegraph.verify.runs import Run, instrumented
 from onegraph.verify.variations import Variation, recorded, variations
 
+_NAMED = 3  # runs
+
 
 @dataclass(slots=True)
 class Before:
@@ -54,13 +56,15 @@ def uncompiled(
     *,
     level: Level = Level.RELAXED,
     rounding: bool = False,
+    endless: set[str] | None = None,
 ) -> Evidence:
     """Compare two texts of ``program``, uncompiled.
 
     ``level`` is what may differ: at "exact" nothing; at "relaxed" aliasing, strides, a zero gradient for
     None, and the grad_fn of a printed tensor; at "lossy" words that are dropped too. ``rounding``: a relaxed
     repair that computes the same in other operations, so that numbers agree within torch.testing's tolerances
-    only, and a NaN may come out elsewhere. Nothing of the program's state moves.
+    only, and a NaN may come out elsewhere. ``endless`` has the names of runs that did not end, in an earlier
+    comparison; more are added. Nothing of the program's state moves.
     """
     start = time.perf_counter()
     try:
@@ -70,7 +74,7 @@ def uncompiled(
     ledger = Ledger("uncompiled", level)
     known = conditions(predicates)
     ways = input_types(program, world)
-    seen = compare_texts(program, before, after, known, world, ledger, rounding, ways)
+    seen = compare_texts(program, before, after, known, world, ledger, rounding, ways, endless)
     checks = [*ledger.checks(), *seen.checks]
     if all(check.passed is not False for check in checks):
         checks.insert(0, _on_other_types(program, world, seen))
@@ -117,18 +121,21 @@ def compare_texts(
     ledger: Ledger,
     rounding: bool = False,
     others: Iterable[Variation] = (),
+    endless: set[str] | None = None,
 ) -> Before:
     """Run both texts and enter every run in the ledger; ``world`` holds a snapshot. The text that runs first
-    says which runs there are. What differs on the ``others`` is noted apart.
+    says which runs there are. What differs on the ``others`` is noted apart. A run that has no end in the text that
+    runs first is none, and its name goes to ``endless``; in the other text it is a difference.
     """
+    endless = set() if endless is None else endless
     paths = {change.path for text in (before, after) for change in text.changes()} if known else set()
     seen = Before()
     try:
-        _run_before(program, before, paths, known, world, ledger, seen, others)
+        _run_before(program, before, paths, known, world, ledger, seen, others, endless)
         with instrumented(after, paths, known, after=True) as (forcing, found):
             for run, expected in seen.runs.items():
                 forcing.start(dict(run.outcomes))
-                actual = run.variation.run(program.target, world)
+                actual = run.variation.run(program.target, world, seconds=world.patience.seconds)
                 comparison = compare(expected, actual, exact=True, rounding=rounding)
                 if rounding:
                     comparison = _without_noise(run, known, comparison, ledger)
@@ -138,7 +145,7 @@ def compare_texts(
                 seen.differing = differing(
                     seen.others, program, world, forcing, ledger.level, rounding, aspects
                 )
-            seen.checks += _arms(known, seen, found)
+            seen.checks += [*_arms(known, seen, found), *_without_end(endless, ledger.name)]
     except (SwapError, SyntaxError) as error:
         seen.checks.append(Check("uncompiled: swap", False, f"the text can't run: {error}"))
     finally:
@@ -171,12 +178,18 @@ def _run_before(
     ledger: Ledger,
     seen: Before,
     others: Iterable[Variation],
+    endless: set[str],
 ) -> None:
     calls, varied = recorded(program), variations(program, world)
     with instrumented(text, paths, known, after=False) as (forcing, found):
         for variation in (*calls, *varied):
+            if variation.name in endless:
+                continue
             observed = _observe(Run(variation), program, world, forcing)
-            if (variation.resized and observed.error is not None) or forcing.ran_away:
+            if observed.endless or forcing.ran_away:
+                endless.add(variation.name)
+                continue
+            if variation.resized and observed.error is not None:
                 continue
             seen.runs[Run(variation)] = observed
             seen.by_run[variation] = dict(forcing.seen)
@@ -186,31 +199,44 @@ def _run_before(
             again = _observe(Run(variation), program, world, forcing)
             ledger.unstable(compare(seen.runs[Run(variation)], again, exact=True))
         for variation in (*(v for v in varied if v.gradients), *calls):
-            _force(variation, program, world, forcing, seen, len(known))
-        seen.others = accepted(others, len(known), program, world, forcing)
+            _force(variation, program, world, forcing, seen, known, endless)
+        seen.others = accepted(others, known, program, world, forcing, endless)
         seen.found = found
 
 
 def _observe(run: Run, program: Program, world: World, forcing: Forcing) -> Observation:
     forcing.start(dict(run.outcomes), varied=run.variation.varied)
-    return run.variation.run(program.target, world)
+    if run.variation.varied or run.outcomes:
+        return run.variation.run(program.target, world, seconds=world.patience.seconds)
+    with world.patience.learning():
+        return run.variation.run(program.target, world)
 
 
 def _force(
-    variation: Variation, program: Program, world: World, forcing: Forcing, seen: Before, count: int
+    variation: Variation,
+    program: Program,
+    world: World,
+    forcing: Forcing,
+    seen: Before,
+    known: Sequence[Condition],
+    endless: set[str],
 ) -> None:
     """Force every condition both ways, where an earlier call did not yet.
 
     One in an arm not taken is reached by forcing the others.
     """
+    count = len(known)
     for number, outcome in itertools.product(range(count), (True, False)):
         if outcome in seen.by_force.get(number, ()):
             continue
         others = [other for other in range(count) if other != number]
         for rest in ({}, dict.fromkeys(others, True), dict.fromkeys(others, False)):
             run = Run(variation, tuple(sorted({**rest, number: outcome}.items())))
+            if run.name(known) in endless:
+                continue
             observed = seen.runs.get(run) or _observe(run, program, world, forcing)
-            if forcing.ran_away:
+            if observed.endless or forcing.ran_away:
+                endless.add(run.name(known))
                 continue
             if run in seen.runs or number in forcing.seen:
                 seen.runs[run] = observed
@@ -232,3 +258,11 @@ def _arms(known: Sequence[Condition], seen: Before, found_after: set[int]) -> It
             continue
         words = [f"{arm} {'by inputs' if arm in real else 'by force only'}" for arm in (True, False)]
         yield Check(name, True, ", ".join(words))
+
+
+def _without_end(endless: Iterable[str], name: str) -> Iterator[Check]:
+    """A remark: the program itself does not end there, so that nothing can be compared."""
+    if names := sorted(endless):
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        words = f"the program does not come to an end with: {', '.join(names[:_NAMED])}{more}"
+        yield Check(f"{name}: runs without end", True, f"{words}. Nothing was compared there.")

@@ -39,14 +39,29 @@ class Variation:
         """Whether gradients are compared here even if they take much memory."""
         return self.gradients or not self.varied
 
-    def run(self, target: Callable[..., Any], world: World, *, restore: bool = True) -> Observation:
-        """Run ``target`` this way, in the caller's gradient mode."""
+    def run(
+        self,
+        target: Callable[..., Any],
+        world: World,
+        *,
+        restore: bool = True,
+        seconds: float | None = None,
+    ) -> Observation:
+        """Run ``target`` this way, in the caller's gradient mode; it is ended when it takes more ``seconds``."""
         if self.training is not None:
             for module in world.modules:
                 module.training = self.training
         few = self.essential or sum(leaf.numel() for leaf in world.leaves().values()) <= _MANY
         backward = few and not self.forward
-        return run_call(target, self.call, seed=self.seed, world=world, restore=restore, backward=backward)
+        return run_call(
+            target,
+            self.call,
+            seed=self.seed,
+            world=world,
+            restore=restore,
+            backward=backward,
+            seconds=seconds,
+        )
 
 
 def recorded(program: Program) -> tuple[Variation, ...]:

@@ -34,6 +34,7 @@ from onegraph.words import first_line
 BACKENDS = ("eager", "aot_eager", "inductor")
 _CAPTURE = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
 _NOT_OURS = ("backend", "mode", "options", "fullgraph", "disable")
+_INDUCTOR = 10  # times as long as Dynamo may take
 Twice = tuple[Observation, Observation]
 
 
@@ -52,6 +53,7 @@ class _Case:
     unstable: list[Comparison] = field(default_factory=list)
     goes_on: Callable[[Trace], bool] | None = None
     rounding: bool = False
+    endless: set[str] = field(default_factory=set)
 
     def ledger(self, name: str) -> Ledger:
         made = Ledger(name, self.level)
@@ -71,10 +73,12 @@ def whole(
     backends: Sequence[str] = BACKENDS,
     goes_on: Callable[[Trace], bool] | None = None,
     rounding: bool = False,
+    endless: set[str] | None = None,
 ) -> Evidence:
     """Compare the mended program with the original on every recorded call and on variations of them.
 
-    Runs in the caller's gradient mode. ``level`` and ``rounding`` are what may differ, as in ``uncompiled``.
+    Runs in the caller's gradient mode. ``level`` and ``rounding`` are what may differ, and ``endless`` which
+    runs are not made, as in ``uncompiled``.
     Checks are named by stage: "uncompiled: ...", "recount, ...", "<backend>: ...", "forced arms: ...". State and random
     streams are as before afterwards; whatever was compiled is forgotten. ``goes_on`` is asked once, with what
     Dynamo did with the recorded calls in the user's own mode; where it says False, the rest is not run.
@@ -89,6 +93,7 @@ def whole(
     case = _Case(
         program, original, mended, conditions(predicates), level, world, goes_on=goes_on, rounding=rounding
     )
+    case.endless = set() if endless is None else endless
     try:
         _stages(case, [name for name in BACKENDS if name in backends])
     except SwapError as error:
@@ -108,7 +113,9 @@ def whole(
 def _stages(case: _Case, backends: list[str]) -> None:
     ledger = case.ledger("uncompiled")
     texts = case.original, case.mended
-    seen = compare_texts(case.program, *texts, case.known, case.world, ledger, case.rounding)
+    seen = compare_texts(
+        case.program, *texts, case.known, case.world, ledger, case.rounding, endless=case.endless
+    )
     case.unstable = ledger.instabilities
     case.checks += [*ledger.checks(), *seen.checks]
     runs = _compiled_runs(case)
@@ -171,18 +178,44 @@ def _signature(variation: Variation) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(tensor.shape) for _, tensor in tensors_in(variation.call, ""))
 
 
-def _twice(target: Any, variation: Variation, world: World) -> Twice:
+def _twice(target: Any, variation: Variation, world: World, seconds: float | None) -> Twice:
     """Two runs, the second in the state that the first left (a warning said once, a list that grows)."""
-    first = variation.run(target, world, restore=False)
-    second = variation.run(target, world)
-    return first, second
+    first = variation.run(target, world, restore=False, seconds=seconds)
+    if first.endless:
+        world.restore()
+        return first, first
+    return first, variation.run(target, world, seconds=seconds)
+
+
+def _compiled_results(
+    case: _Case, target: Any, runs: Iterable[Variation], *, patience: int = 1
+) -> dict[Variation, Twice]:
+    """Of a compiled text. Where one run has no end, no other is waited for: they come out like it."""
+    results: dict[Variation, Twice] = {}
+    endless: Observation | None = None
+    for run in runs:
+        if endless is None:
+            results[run] = _twice(target, run, case.world, patience * case.world.patience.compiling)
+            endless = next((seen for seen in results[run] if seen.endless), None)
+        else:
+            results[run] = endless, endless
+    return results
 
 
 def _expected(case: _Case, runs: Sequence[Variation]) -> dict[Variation, Twice]:
-    """Eager's own runs. A size that eager rejects is left out."""
+    """Eager's own runs. A size that eager rejects is left out, and inputs on which it does not end."""
+    seconds = case.world.patience.seconds
     with swapped(case.original, reset=False):
-        seen = {run: _twice(case.program.target, run, case.world) for run in runs}
-    return {run: twice for run, twice in seen.items() if not run.resized or twice[0].error is None}
+        seen = {
+            run: _twice(case.program.target, run, case.world, seconds if run.varied else None)
+            for run in runs
+            if run.name not in case.endless
+        }
+    return {
+        run: (first, second)
+        for run, (first, second) in seen.items()
+        if not ((run.resized and first.error) or (run.varied and (first.endless or second.endless)))
+    }
 
 
 @contextmanager
@@ -205,7 +238,7 @@ def _user_mode(case: _Case, expected: dict[Variation, Twice], names: list[str]) 
     results: dict[str, dict[Variation, Twice]] = {}
     with _compiled(case, case.mended, switch) as target:
         with watch() as watching:
-            results[names[0]] = {run: _twice(target, run, case.world) for run in expected if not run.varied}
+            results[names[0]] = _compiled_results(case, target, [run for run in expected if not run.varied])
             trace = _with_error(watching.trace(), expected, results[names[0]])
             if case.goes_on is not None and not case.goes_on(trace):
                 case.checks.append(_recount("recount, default mode", trace, switch.graphs))
@@ -213,10 +246,10 @@ def _user_mode(case: _Case, expected: dict[Variation, Twice], names: list[str]) 
             for name in names:
                 switch.current = name
                 seen = results.setdefault(name, {})
-                seen |= {run: _twice(target, run, case.world) for run in expected if run not in seen}
+                seen |= _compiled_results(case, target, [run for run in expected if run not in seen])
         with watch() as again:
             for run in expected:
-                run.run(target, case.world)
+                run.run(target, case.world, seconds=case.world.patience.compiling)
     recount = _recount("recount, default mode", watching.trace(), switch.graphs)
     case.checks.append(recount)
     case.checks.append(_no_recompile(again.trace()))
@@ -235,7 +268,7 @@ def _with_error(trace: Trace, expected: dict[Variation, Twice], seen: dict[Varia
 def _fullgraph(case: _Case, runs: Sequence[Variation]) -> None:
     switch = engines.Switch(("eager",))
     with _compiled(case, case.mended, switch, fullgraph=True) as target, watch() as watching:
-        seen = [run.run(target, case.world) for run in runs]
+        seen = [run.run(target, case.world, seconds=case.world.patience.compiling) for run in runs]
     _recount_fullgraph(case, watching.trace(), switch, seen)
 
 
@@ -272,14 +305,15 @@ def _forced_arms(case: _Case, seen: Before, runs: Sequence[Variation]) -> None:
         eager = []
         for plan in plans:
             forcing.start(dict(plan.outcomes))
-            eager.append(variation.run(case.program.target, case.world))
+            seconds = case.world.patience.seconds
+            eager.append(variation.run(case.program.target, case.world, seconds=seconds))
     compiled = CompiledForcing(len(case.known))
     instrument = dict.fromkeys(paths, Instrument(case.known, after=True))
     with swapped(case.mended, instrument=instrument, inject={NAME: compiled.function()}):
         target = torch.compile(case.program.target, backend="eager")
         for plan, wanted in zip(plans, eager, strict=True):
             compiled.start(dict(plan.outcomes))
-            actual = variation.run(target, case.world)
+            actual = variation.run(target, case.world, seconds=case.world.patience.compiling)
             comparison = compare(wanted, actual, exact=False)
             if wanted.error and actual.error:  # an arm that the data does not fit fails at another place
                 comparison = comparison.without(("exceptions", "state", "random state", "arguments"))
@@ -292,7 +326,7 @@ def _inductor(case: _Case, expected: dict[Variation, Twice], *, fullgraph: bool)
     wanted = {run: twice for run, twice in expected.items() if not run.resized}
     switch = engines.Switch(("inductor",), _inductor_options(case.program))
     with _compiled(case, case.mended, switch, fullgraph=fullgraph) as target, watch() as watching:
-        results = {run: _twice(target, run, case.world) for run in wanted}
+        results = _compiled_results(case, target, wanted, patience=_INDUCTOR)
     if fullgraph:
         _recount_fullgraph(case, watching.trace(), switch, [first for first, _ in results.values()])
     _judge(case, "inductor", wanted, results)
@@ -334,7 +368,7 @@ def _torchs_own(
     """The aspects in which the original on that backend differs from eager just as the mended one does."""
     switch = engines.Switch((name,), _inductor_options(case.program) if name == "inductor" else None)
     with _compiled(case, case.original, switch) as target:
-        original = {run: _twice(target, run, case.world) for run in expected}
+        original = _compiled_results(case, target, expected)
     found: dict[Variation, list[set[str]]] = {}
     for run in expected:
         found[run] = []
