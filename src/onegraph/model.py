@@ -302,6 +302,7 @@ class FixResult:
     changes: tuple[FileChange, ...]
     evidence: Evidence
     seconds: Mapping[str, float] = field(default_factory=dict)  # stage -> seconds
+    predicates: tuple[Predicate, ...] = ()  # of the repairs applied
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,9 +136,7 @@ def _verified_together(
     evidence = []
     for entry, own in zip(entries, alone, strict=True):
         if own.changes and own.changes != result.changes:
-            levels = [repair.level for repair in result.repairs if repair.level is not None]
-            level = max(levels, key=list(Level).index, default=Level.EXACT)
-            rounding = any(repair.rounding for repair in result.repairs)
+            level, rounding = verify.allowed(result.repairs)
             with entry.mode(), quiet(stderr=True):
                 evidence.append(
                     verify.whole(entry.program, Workspace(), workspace, level=level, rounding=rounding)

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
+from onegraph.deliver.known import UnknownSort
 from onegraph.torch_private import optimized, substitute
+
+STOPPED: tuple[type[Exception], ...] = (*optimized.BREAKS, *optimized.FAILURES, UnknownSort)
 
 
 class Compiled(Protocol):
@@ -39,7 +42,7 @@ def _general(program: Compiled) -> Callable[..., Any]:
         tried = program.compiled
         try:
             return tried(*args, **kwargs)
-        except (*optimized.BREAKS, *optimized.FAILURES) as error:
+        except STOPPED as error:
             broken = error
         # Outside of the handler: an exception of the program must not get ours as its context.
         return program.call(broken, tried, args, kwargs)
@@ -73,7 +76,7 @@ def _exact(program: Compiled, target: FunctionType) -> Callable[..., Any]:
     names: dict[str, Any] = {
         "__name__": __name__,
         "_onegraph_program": program,
-        "_onegraph_breaks": (*optimized.BREAKS, *optimized.FAILURES),
+        "_onegraph_breaks": STOPPED,
     }
     exec(compile(text, "<onegraph.compile>", "exec"), names)
     made: FunctionType = names["call"]

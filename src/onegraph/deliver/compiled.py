@@ -1,7 +1,9 @@
 """``onegraph.compile``: torch.compile that mends the program when it breaks the graph, or says what is left.
 
 A call goes straight to the compiled program. Only an error of the compiler, raised before anything of the
-program ran, starts the mending.
+program ran, starts the mending. So does a call of another sort than those that the mend was verified for (another
+dtype, rank, Python type, mode; see ``state.sort``): it must be compiled anew in any case, and before that the mended
+code is compared with the original on it.
 """
 
 from __future__ import annotations
@@ -12,12 +14,22 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 
-from onegraph.deliver.caller import caller
-from onegraph.deliver.left import GraphBreaksLeft, GraphBreaksLeftWarning, Left, description, left, unproven
+from onegraph.deliver.caller import STOPPED, caller
+from onegraph.deliver.known import Known, UnknownSort
+from onegraph.deliver.left import (
+    GraphBreaksLeft,
+    GraphBreaksLeftWarning,
+    Left,
+    description,
+    elsewhere,
+    left,
+    unproven,
+)
 from onegraph.deliver.private import private
 from onegraph.mend import look, mend
 from onegraph.model import Call, FixResult, Level, Program
@@ -27,6 +39,7 @@ from onegraph.rewrite.workspace import Workspace
 from onegraph.state import children, copy_call, run_call
 from onegraph.state.effects import listening
 from onegraph.torch_private import optimized, substitute
+from onegraph.verify import later
 
 Target = Callable[..., Any]
 Fix = Callable[..., FixResult]  # (program, *, level)
@@ -43,7 +56,8 @@ def compile(
     """``torch.compile`` that gives one graph: as a function (``compile(model)``) or a decorator.
 
     The program is mended on the first call that breaks the graph, with the arguments of that
-    call, and again when a later call brings a new break. The user's functions stay as they are; only the
+    call, and again when a later call brings a new break, or is of another sort (dtype, rank, Python type) and the
+    mended code is not right for it. The user's functions stay as they are; only the
     compiler reads the mended code. ``level`` says what repairs may change: "exact", "relaxed" or
     "lossy". Every keyword of ``torch.compile`` is passed on; ``fullgraph`` is True unless given (with
     False the default capture settings of torch apply, and a break is an error all the same).
@@ -83,8 +97,9 @@ class _Mended:
         self.options = {"fullgraph": True, **options}
         self.name = getattr(target, "__qualname__", type(target).__qualname__)
         self.calls: tuple[Call, ...] = ()  # copies of the arguments that the mends were made for
+        self.result: FixResult | None = None  # the mend in use
+        self.known = Known(target)  # the sorts of calls that it is right for
         self.hopeless: dict[tuple[str, ...], GraphBreaksLeft] = {}  # what a mend could not do, it can't again
-        self.lock = threading.RLock()
         self.lookup: substitute.Lookup = _as_it_is
         self.whole = True  # one graph or an error, so that nothing of the program ran before an error
         self.compiled = self.build()
@@ -94,42 +109,61 @@ class _Mended:
 
     def build(self, *, whole: bool = True) -> Target:
         """The program for the compiler, with the mended code so far."""
+        compile = self.context(whole=whole)
+        if self.result is None:
+            compiled: Target = compile(self.root(substitute.unchecked))
+            return compiled
+        compiled = compile(self.root(self.known.check))
+        return compiled if whole else self.known.at_every_call(compiled)
+
+    def root(self, check: substitute.Check) -> Target:
         if isinstance(self.target, torch.nn.Module):
-            root = substitute.module_root(self.target, self.lookup)
-        else:
-            root = substitute.root(self.target, self.lookup)
-        compiled: Target = self.context(whole=whole)(root)
-        return compiled
+            return substitute.module_root(self.target, self.lookup, check)
+        return substitute.root(self.target, self.lookup, check)
 
     @substitute.not_compiled
     def call(self, broken: Exception, tried: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do a call that broke the graph: mend for its arguments, then make it."""
         if isinstance(broken, optimized.FAILURES) and not (self.whole and self.calls):
             raise broken  # no mended code is to blame, or parts of the program may have run
-        call, result = Call(args, kwargs), None
-        key = (str(broken), *_signature(call))
+        call, result, right = Call(args, kwargs), None, False
+        key = _key(broken, call)
         if key in self.hopeless:
             raise self.hopeless[key].again()
-        with self.lock:
+        with _lock:
             if self.compiled is tried:  # else another thread has mended it meanwhile
                 if run_call(self.target, call).error is not None:
                     return self.target(*args, **kwargs)  # it raises, compiled or not: let the user see that
+                if isinstance(broken, UnknownSort):
+                    right = self.is_right_for(call)
                 try:
-                    result = self.mend(call)
+                    result = None if right else self.mend(call)
                 except SourceUnavailable as error:
                     return self.give_up(broken, (_without_source(self.target, error),), None, args, kwargs)
-            compiled = self.compiled
+            compiled, known = self.compiled, self.known
         try:
-            return compiled(*args, **kwargs)
-        except (*optimized.BREAKS, *optimized.FAILURES) as error:
+            with known.learning() if right or self.result is result is not None else nullcontext():
+                return compiled(*args, **kwargs)
+        except STOPPED as error:
             broken = error
         if result is None:
             return self.call(broken, compiled, args, kwargs)
         try:
             return self.give_up(broken, unproven(result) or left(result), result, args, kwargs)
         except GraphBreaksLeft as error:
-            self.hopeless[key] = self.hopeless[str(broken), *key[1:]] = error
+            self.hopeless[key] = self.hopeless[_key(broken, call)] = error
             raise
+
+    def is_right_for(self, call: Call) -> bool:
+        """Whether the mended code does what the original does, on a call of another sort."""
+        assert self.result is not None
+        options = {name: value for name, value in self.options.items() if name in ("fullgraph", "dynamic")}
+        compile = optimized.context({**options, "backend": "eager"}, whole=True)
+        captured = compile(self.root(substitute.unchecked))
+        with listening():
+            program = Program(self.name, self.target, (copy_call(call),))
+            evidence = later(program, self.result, self.level, captured)
+        return all(check.passed is not False for check in evidence.checks)
 
     def mend(self, call: Call) -> FixResult:
         """Mend for this call and those before it, and take what came out."""
@@ -141,6 +175,8 @@ class _Mended:
             codes.install_helpers()
             self.lookup = codes.get
             self.calls = calls
+            self.result = result
+            self.known = Known(self.target)
             self.whole = True
             self.compiled = self.build()
         return result
@@ -154,20 +190,30 @@ class _Mended:
         kwargs: dict[str, Any],
     ) -> Any:
         """Say what is left: an error, or a warning and the best partial result."""
+        if isinstance(broken, UnknownSort):
+            sites = sites or elsewhere(self.result)
         if not sites:
             raise broken
         if self.strict:
             raise GraphBreaksLeft(self.name, sites, result)
         warnings.warn(description(self.name, sites), GraphBreaksLeftWarning, stacklevel=_depth())
-        if isinstance(broken, optimized.FAILURES):
-            self.lookup = _as_it_is  # graph breaks don't help: the mended code is not for this call
+        if isinstance(broken, (*optimized.FAILURES, UnknownSort)):
+            self.lookup, self.result = _as_it_is, None  # graph breaks don't help: it is not for this call
         self.whole = False
         self.compiled = self.build(whole=False)
-        return self.compiled(*args, **kwargs)
+        with self.known.learning():
+            return self.compiled(*args, **kwargs)
+
+
+_lock = threading.RLock()  # one mend at a time in the process: it gives live functions other code
 
 
 def _fix(program: Program, *, level: Level) -> FixResult:
     return mend(program, look(program), level=level)
+
+
+def _key(broken: Exception, call: Call) -> tuple[str, ...]:
+    return (broken.sort,) if isinstance(broken, UnknownSort) else (str(broken), *_signature(call))
 
 
 def _signature(value: Any, path: str = "", depth: int = 6) -> tuple[str, ...]:

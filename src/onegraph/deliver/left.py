@@ -86,6 +86,15 @@ def unproven(result: FixResult) -> tuple[Left, ...]:
     return tuple(_left(site, site.span, None, reason) for site in result.before.sites)
 
 
+def elsewhere(result: FixResult | None) -> tuple[Left, ...]:
+    """The sites of a program that was mended for other calls, where nothing breaks on this one."""
+    reason = "mended for other calls, and not right for calls of this sort (dtypes, Python types, modes)"
+    lefts = [_left(site, site.span, None, reason) for site in result.before.sites] if result else []
+    return tuple(
+        replace(each, next_step="Compile it apart for them: onegraph.compile once more.") for each in lefts
+    )
+
+
 def _left(site: Site, span: Span, repair: Repair | None, reason: str = "") -> Left:
     return Left(
         kind=site.kind,

@@ -353,7 +353,7 @@ class _Loop:
     ) -> Evidence:
         """The program with these repairs against the program without any."""
         found = [step.candidate for step in steps if step.candidate is not None]
-        predicates = tuple(predicate for candidate in found for predicate in candidate.predicates)
+        predicates = _predicates(steps)
         level = max((candidate.level for candidate in found), key=LEVELS.index)
         rounding = any(candidate.rounding for candidate in found)
         workspace = steps[-1].workspace
@@ -410,6 +410,7 @@ class _Loop:
             changes=self._workspace().changes(),
             evidence=evidence,
             seconds=dict(self.seconds),
+            predicates=_predicates(self.steps),
         )
 
     def _in_order(self) -> list[Step]:
@@ -497,6 +498,11 @@ class _Loop:
             return work()
         finally:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
+
+
+def _predicates(steps: Iterable[Step]) -> tuple[Predicate, ...]:
+    found = (step.candidate for step in steps if step.candidate is not None)
+    return tuple(predicate for candidate in found for predicate in candidate.predicates)
 
 
 def _shown(site: Site) -> Site:

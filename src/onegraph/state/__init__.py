@@ -6,6 +6,7 @@ from onegraph.state.patience import Overrun, deadline
 from onegraph.state.reach import Reach
 from onegraph.state.run import run_call, seed_all
 from onegraph.state.saved import same_random_state
+from onegraph.state.sort import sort_of
 from onegraph.state.walk import children, tensors_in
 from onegraph.state.world import DELETED, World, preserved
 
@@ -27,5 +28,6 @@ __all__ = [
     "run_call",
     "same_random_state",
     "seed_all",
+    "sort_of",
     "tensors_in",
 ]

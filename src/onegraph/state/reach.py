@@ -248,7 +248,7 @@ class Reach:
             return
         self._seen[id(cell)] = cell
         self.cells.append((cell, path))
-        if not _is_empty(cell):
+        if not is_empty(cell):
             self._push(cell.cell_contents, path)
 
     def _method(self, value: types.MethodType, path: str) -> None:
@@ -337,7 +337,7 @@ def _is_special(name: str) -> bool:
     return name == "forward" or (name.startswith("__") and name.endswith("__") and name != "__init__")
 
 
-def _is_empty(cell: types.CellType) -> bool:
+def is_empty(cell: types.CellType) -> bool:
     try:
         _ = cell.cell_contents
     except ValueError:

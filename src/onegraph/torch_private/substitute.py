@@ -5,21 +5,22 @@ user's function, mended or not). That makes three things simple. Dynamo's cache 
 shared with whatever the user compiles; eager code is never touched; and the code object itself tells,
 while Dynamo traces, whose trace it is: the functions it inlines are looked up for mended code, at no
 cost for calls. (Giving Dynamo other code for a frame that already runs crashes the process when the
-cells differ.)
+cells differ.) It also tells, before Dynamo compiles, that it is about to: ``Check``.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import threading
 import weakref
-from collections.abc import Callable
-from types import CodeType, FunctionType, MethodType
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any, NamedTuple, TypeVar
 
 import torch
-from torch._dynamo import eval_frame, external_utils, symbolic_convert, trace_rules
+from torch._dynamo import convert_frame, eval_frame, external_utils, symbolic_convert, trace_rules
 from torch._dynamo.variables import functions as variables
 from torch.nn.modules.module import _has_any_global_hook
 
@@ -28,19 +29,33 @@ from onegraph.torch_private.patching import wrap
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 Lookup = Callable[[CodeType], CodeType | None]  # the user's code -> mended code, None where nothing changed
+Check = Callable[[Mapping[str, Any]], None]  # gets the arguments of a call that is about to be compiled
+
+
+class _Root(NamedTuple):
+    """One compiled program: what its traces substitute, and who is asked before one begins."""
+
+    lookup: Lookup
+    check: Check
+
 
 _lock = threading.Lock()
-_roots: dict[int, Lookup] = {}  # id of the code of a root -> what its traces substitute
+_roots: dict[int, _Root] = {}  # by the id of the code of a root
 
 
-def root(target: Callable[..., Any], lookup: Lookup) -> Callable[..., Any]:
+def unchecked(arguments: Mapping[str, Any]) -> None:
+    """The ``Check`` that lets everything pass."""
+
+
+def root(target: Callable[..., Any], lookup: Lookup, check: Check = unchecked) -> Callable[..., Any]:
     """A callable that does what ``target`` does, in a frame of its own, for ``torch.compile``.
 
     Behaves like ``target``: same globals, closure cells, defaults, signature. Whatever Dynamo inlines below
-    it is mended by ``lookup``.
+    it is mended by ``lookup``. Each time Dynamo is about to compile it, ``check`` is called, before anything
+    of the call has run; what it raises, the call raises.
     """
     if isinstance(target, MethodType) and isinstance(target.__func__, FunctionType):
-        function = root(target.__func__, lookup)
+        function = root(target.__func__, lookup, check)
         return MethodType(function, target.__self__) if isinstance(function, FunctionType) else function
     if isinstance(target, FunctionType) and not _is_skipped(target):
         function = _with_code(target, _own(lookup(target.__code__) or target.__code__))
@@ -48,20 +63,20 @@ def root(target: Callable[..., Any], lookup: Lookup) -> Callable[..., Any]:
         wrapper = external_utils.wrap_inline(target)
         assert isinstance(wrapper, FunctionType)
         function = _with_code(wrapper, _own(wrapper.__code__))
-    _register(function.__code__, lookup)
+    _register(function.__code__, _Root(lookup, check))
     return function
 
 
-def module_root(module: torch.nn.Module, lookup: Lookup) -> Callable[..., Any]:
+def module_root(module: torch.nn.Module, lookup: Lookup, check: Check = unchecked) -> Callable[..., Any]:
     """What ``module(*args, **kwargs)`` does, with ``forward`` as the outermost frame that is compiled.
 
     A module with hooks, or whose ``forward`` is no plain method of its class, is traced from its call on.
     """
-    whole = root(module, lookup)
+    whole = root(module, lookup, check)
     function = getattr(module.forward, "__func__", None)
     if not isinstance(function, FunctionType) or _is_skipped(function):
         return whole
-    forward = root(function, lookup)
+    forward = root(function, lookup, check)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if (
@@ -131,19 +146,20 @@ def _with_code(function: FunctionType, code: CodeType) -> FunctionType:
 # --- lookups while Dynamo traces ------------------------------------------------------------------------
 
 
-def _register(code: CodeType, lookup: Lookup) -> None:
+def _register(code: CodeType, made: _Root) -> None:
     with _lock:
         _install()
-        _roots[id(code)] = lookup
+        _roots[id(code)] = made
     weakref.finalize(code, _roots.pop, id(code), None)
 
 
 @functools.cache
 def _install() -> None:
-    """Patch the two places where Dynamo reads the code of a function that it inlines. Done once, for good:
-    outside of the traces of our roots they pass through."""
+    """Patch the two places where Dynamo reads the code of a function that it inlines, and the one where it
+    is handed a frame to compile. Done once, for good: for frames other than our roots they pass through."""
     wrap(variables.UserFunctionVariable, "get_code", _get_code)
     wrap(variables.UserFunctionVariable, "bind_args", _bind_args)
+    wrap(convert_frame.CatchErrorsWrapper, "__call__", _compile_frame)
 
 
 def _get_code(original: Callable[..., CodeType]) -> Callable[..., CodeType]:
@@ -172,5 +188,26 @@ def _mended(code: CodeType) -> CodeType | None:
     tracer = getattr(symbolic_convert.tls, "current_tx", None)
     if tracer is None or not _roots:
         return None
-    lookup = _roots.get(id(tracer.f_code)) or _roots.get(id(original_code(tracer.f_code)))
-    return lookup(code) if lookup is not None else None
+    found = _roots.get(id(tracer.f_code)) or _roots.get(id(original_code(tracer.f_code)))
+    return found.lookup(code) if found is not None else None
+
+
+def _compile_frame(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def __call__(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        if (found := _roots.get(id(frame.f_code))) is not None:
+            found.check(_arguments(frame))
+        return original(self, frame, *args, **kwargs)
+
+    return __call__
+
+
+def _arguments(frame: Any) -> dict[str, Any]:
+    """What the parameters of a frame that did not start yet hold."""
+    code, values = frame.f_code, frame.f_locals
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    found = {name: values[name] for name in code.co_varnames[:count] if name in values}
+    return {
+        name: value.cell_contents if isinstance(value, CellType) else value for name, value in found.items()
+    }

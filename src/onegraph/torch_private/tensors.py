@@ -28,6 +28,14 @@ def has_plain_storage(tensor: torch.Tensor) -> bool:
     return not isinstance(tensor, torch._subclasses.FakeTensor)
 
 
+def can_be_copied(tensor: torch.Tensor) -> bool:
+    """Whether a copy can be computed with: not on the device "meta", not fake, not inside a transform of
+    torch.func."""
+    if tensor.device.type == "meta" or isinstance(tensor, torch._subclasses.FakeTensor):
+        return False
+    return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
 def storage_key(tensor: torch.Tensor) -> int:
     """Equal for two living tensors exactly when they share a storage."""
     with torch._C.DisableTorchFunctionSubclass():

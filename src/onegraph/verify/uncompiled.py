@@ -122,16 +122,19 @@ def compare_texts(
     rounding: bool = False,
     others: Iterable[Variation] = (),
     endless: set[str] | None = None,
+    varied: Sequence[Variation] | None = None,
 ) -> Before:
     """Run both texts and enter every run in the ledger; ``world`` holds a snapshot. The text that runs first
-    says which runs there are. What differs on the ``others`` is noted apart. A run that has no end in the text that
-    runs first is none, and its name goes to ``endless``; in the other text it is a difference.
+    says which runs there are: the recorded calls and variations of them (``varied``, else the usual ones).
+    What differs on the ``others`` is noted apart. A run that has no end in the text that runs first is none, and
+    its name goes to ``endless``; in the other text it is a difference.
     """
     endless = set() if endless is None else endless
     paths = {change.path for text in (before, after) for change in text.changes()} if known else set()
     seen = Before()
     try:
-        _run_before(program, before, paths, known, world, ledger, seen, others, endless)
+        varied = variations(program, world) if varied is None else varied
+        _run_before(program, before, paths, known, world, ledger, seen, varied, others, endless)
         with instrumented(after, paths, known, after=True) as (forcing, found):
             for run, expected in seen.runs.items():
                 forcing.start(dict(run.outcomes))
@@ -177,10 +180,11 @@ def _run_before(
     world: World,
     ledger: Ledger,
     seen: Before,
+    varied: Sequence[Variation],
     others: Iterable[Variation],
     endless: set[str],
 ) -> None:
-    calls, varied = recorded(program), variations(program, world)
+    calls = recorded(program)
     with instrumented(text, paths, known, after=False) as (forcing, found):
         for variation in (*calls, *varied):
             if variation.name in endless:
