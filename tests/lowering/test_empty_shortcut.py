@@ -65,8 +65,14 @@ def test_it_is_dropped(tmp_path: Path, text: str) -> None:
     assert found.level is Level.RELAXED
 
 
-def test_not_where_no_call_shows_it(tmp_path: Path) -> None:
+def test_without_such_a_call_where_it_only_guards_writes_into_the_rows(tmp_path: Path) -> None:
     found = proposed(tmp_path, CONTINUES, [0, 1, 2, 0])
+    assert isinstance(found, Candidate)
+    assert found.text == AFTER
+
+
+def test_not_where_no_call_shows_it(tmp_path: Path) -> None:
+    found = proposed(tmp_path, CONTINUES.replace("out.index_add_(0, rows, x", "out.add_(x"), [0, 1, 2, 0])
     assert isinstance(found, Declined)
     assert "one outcome on every recorded call" in found.reason
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.shape_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.shape_examples import UNTOUCHED as _UNTOUCHED
+from onegraph.lowering.every_place import over_every_place
 from onegraph.lowering.handed import handed_along
 from onegraph.lowering.one_piece import in_one_piece
 from onegraph.lowering.written import written_in_op
@@ -56,6 +57,7 @@ def reason(break_: Break) -> str:
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    yield from over_every_place(request, NAME)
     yield from in_one_piece(request, NAME)
     yield from handed_along(request, NAME)
     yield from written_in_op(request, NAME)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from onegraph.lowering import row_writes
+from onegraph.lowering.effect_scope import stores
 from onegraph.lowering.effect_text import is_elif, owns_lines
+from onegraph.lowering.refused import Refused
 from onegraph.model import Candidate, Declined, Level
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Request
@@ -56,7 +59,10 @@ def without_empty_shortcut(request: Request, node: ast.If, kind: str) -> Iterato
         return
     outcomes = {fact.value for fact in request.facts.values(node.test)[0]}
     shown = text_.segment(text, node.test)
-    if len(outcomes & {"True", "False"}) < 2 and not _counts(outcomes):
+    tree = text_.parse(text)
+    function = text_.find_function(tree, request.site.function, request.site.span.line)
+    one_outcome = len(outcomes & {"True", "False"}) < 2 and not _counts(outcomes)
+    if one_outcome and not (function is not None and _guards_rows(function, node)):
         yield Declined(
             kind,
             f"`{shown}` had one outcome on every recorded call, so nothing shows that the shortcut changes nothing.",
@@ -66,10 +72,28 @@ def without_empty_shortcut(request: Request, node: ast.If, kind: str) -> Iterato
     indent = text_.indent_of(text, node.lineno)
     block = "" if empty else text_.reindent(text_.block_of(text, node.body[0], node.body[-1]), indent)
     changed = text_.replace_lines(text, node.lineno, text_.position(node)[2], block)
-    tree = text_.parse(text)
-    function = text_.find_function(tree, request.site.function, request.site.span.line)
     named = [name for name, each in text_.functions(tree) if each is function]
     yield Candidate(kind, Level.RELAXED, f"the shortcut `{shown}` is dropped", changed, tuple(named), _NOTES)
+
+
+def _guards_rows(function: ast.AST, node: ast.If) -> bool:
+    """Whether what runs on the rows only writes into them, in a loop: on no rows it does nothing."""
+    place = text_.position(node)
+    loops = [n for n in ast.walk(function) if isinstance(n, ast.For)]
+    loop = next((n for n in loops if any(text_.position(s) == place for s in n.body)), None)
+    asked = [n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)]
+    if loop is None or not asked:
+        return False
+    leaves = isinstance(node.body[0], ast.Continue)
+    behind = [s for s in loop.body if s.lineno > place[2]]
+    rest = behind if leaves else node.body
+    made = [s for s in loop.body if isinstance(s, ast.Assign) and asked[0] in stores(s)]
+    rows = {name for s in made for name in stores(s)}
+    try:
+        row_writes.check(function, loop, rest, rows)
+    except Refused:
+        return False
+    return bool(rows)
 
 
 def _asks_emptiness(test: ast.expr) -> bool | None:

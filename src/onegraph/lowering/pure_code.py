@@ -244,6 +244,13 @@ def _exposed(node: ast.stmt, bound: frozenset[str]) -> tuple[set[str], frozenset
             otherwise, bound_otherwise = exposed(node.orelse, bound)
             both = bound_then & bound_otherwise if isinstance(node, ast.If) else bound
             return read(node.test) | then | otherwise, both
+        case ast.With():
+            entered = read(*(item.context_expr for item in node.items))
+            named = [
+                names_stored(item.optional_vars) for item in node.items if item.optional_vars is not None
+            ]
+            inner, bound = exposed(node.body, bound.union(*named))
+            return entered | inner, bound
     return read(node), bound
 
 

@@ -1,8 +1,9 @@
 """From the position of a bytecode instruction to the span of the expression that a reader would point at.
 
 A jump covers the whole ``if`` statement: the span is that of its test, or of the operand of ``and``/``or``
-that is tested. A call chained over several lines is cut to its last line by the compiler: the span is the
-whole call. All else stays as the compiler says. Without source nothing is changed.
+that is tested. What a loop iterates over is asked for by the whole ``for`` statement: the span is its head. A call
+chained over several lines is cut to its last line by the compiler: the span is the whole call. All else stays as
+the compiler says. Without source nothing is changed.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _better(file: str, raw: RawFrame) -> _Range | None:
         return _smallest_around(marks.tests, tested) or tested
     if raw.opname.startswith("CALL") and (call := _as_range(raw.position)):
         return marks.calls_by_end.get(call[2:], call)
-    return None
+    return marks.heads.get(_as_range(raw.position) or (0, 0, 0, 0))
 
 
 def _as_range(at: Position) -> _Range | None:
@@ -81,6 +82,7 @@ class _Landmarks:
     tests: tuple[_Range, ...]  # the expressions that a jump tests: no ``and``, ``or`` at their top
     calls_by_end: dict[tuple[int, int], _Range]  # innermost call that ends there
     headers: dict[int, _Range]  # first line of a definition -> "def name(...)" without its body
+    heads: dict[_Range, _Range]  # a loop -> "for target in iterated" without its body
 
 
 def _landmarks(file: str) -> _Landmarks | None:
@@ -96,13 +98,16 @@ def _parse(text: str) -> _Landmarks | None:
     tests: list[_Range] = []
     calls: dict[tuple[int, int], _Range] = {}
     headers: dict[int, _Range] = {}
+    heads: dict[_Range, _Range] = {}
     for node in ast.walk(tree):  # outer nodes come first, so that the innermost call stays
         if isinstance(node, ast.Call):
             calls[_range(node)[2:]] = _range(node)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             headers[_first_line(node)] = _header(node)
+        elif isinstance(node, ast.For):
+            heads[_range(node)] = (*_range(node)[:2], *_range(node.iter)[2:])
         tests += [_range(leaf) for test in _tested(node) for leaf in _leaves(test)]
-    return _Landmarks(tuple(tests), calls, headers) if text else None
+    return _Landmarks(tuple(tests), calls, headers, heads) if text else None
 
 
 def _tested(node: ast.AST) -> Iterator[ast.expr]:
@@ -129,7 +134,7 @@ def _leaves(test: ast.expr) -> Iterator[ast.expr]:
             yield test
 
 
-def _range(node: ast.expr) -> _Range:
+def _range(node: ast.expr | ast.stmt) -> _Range:
     return (
         node.lineno,
         node.col_offset,

@@ -11,7 +11,7 @@ import torch
 from onegraph.model import Call, Program
 from onegraph.state import Observation, World, map_tensors, run_call, tensors_in
 
-LIMIT = 8
+LIMIT = 9
 _MANY = 2**26  # elements of parameters, above which only the user's own calls keep gradients of them
 
 
@@ -88,6 +88,7 @@ def _all(call: Call, world: World) -> Iterator[Variation]:
         call = map_tensors(call, lambda t: t.detach().requires_grad_() if _wants_gradient(t) else t)
         yield Variation("floats require gradients", call, gradients=True)
     yield from _sizes(call)
+    yield from _smallest(call)
     if world.modules:
         training = any(module.training for module in world.modules)
         name = "eval() mode" if training else "train() mode"
@@ -116,6 +117,16 @@ def _sizes(call: Call) -> Iterator[Variation]:
         new = _unused(length, taken)
         name = f"second dimension of {new} for {length}"
         yield Variation(name, _resized(call, length, new, slice(1, None)), seed=4, resized=True)
+
+
+def _smallest(call: Call) -> Iterator[Variation]:
+    """One element of each: what is usually found (rows of every expert) is not found here."""
+    shapes = [tuple(t.shape) for _, t in _tensors(call)]
+    batch = next((shape[0] for shape in shapes if shape), 1)
+    length = next((shape[1] for shape in shapes if len(shape) > 1), 1)
+    if batch > 1 or length > 1:
+        one = _resized(_resized(call, batch, 1, slice(0, 1)), length, 1, slice(1, None))
+        yield Variation("sizes of one", one, seed=5, resized=True)
 
 
 def _unused(size: int, taken: set[int]) -> int:
