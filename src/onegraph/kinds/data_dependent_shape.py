@@ -6,6 +6,8 @@ What else it causes: the host waits for the device, and the next graph is compil
 Exact: code that only computes and writes into tensors of known size becomes one op that returns the new values of those
 tensors. It has a backward pass, which runs the code once more. It still waits for the device.
 Relaxed: the same where another tensor with a gradient goes into it: zeros where eager mode may leave None.
+Relaxed: a loop over the places where a mask is set (``for expert in hit.nonzero()``) becomes one over all places, where
+a trip only writes into rows that it selects by that mask; ``fullgraph=True`` captures how many rows there are.
 Declined: code whose result has a size that nobody knows. There torch captures the size itself with
 ``torch.compile(..., fullgraph=True)`` or ``torch._dynamo.config.capture_dynamic_output_shape_ops = True``.
 """

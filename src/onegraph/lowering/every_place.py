@@ -170,24 +170,24 @@ def _counted(node: ast.expr) -> str | None:
     return None
 
 
-def _moved(node: ast.expr, name: str) -> bool:
-    """``mask.permute(2, 1, 0)``: the same elements elsewhere."""
+def _is_hot(node: ast.expr, name: str) -> bool:
+    """``F.one_hot(...).permute(2, 1, 0)``, or the mask itself, its elements elsewhere."""
     match node:
-        case ast.Call(
-            func=ast.Attribute(value=ast.Name(id=other), attr="permute" | "transpose" | "to" | "view")
-        ):
+        case ast.Name(id=other):
             return other == name
+        case ast.Call(func=ast.Attribute(attr="one_hot")) | ast.Call(func=ast.Name(id="one_hot")):
+            return True
+        case ast.Call(
+            func=ast.Attribute(value=inner, attr="permute" | "transpose" | "to" | "view" | "reshape")
+        ):
+            return _is_hot(inner, name)
     return False
 
 
 def _is_mask(request: Request, function: Def, name: str) -> bool:
     """Whether a name holds bools, or the zeros and ones of ``one_hot``: nothing that adds up to nothing."""
     made = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and name in stores(n)]
-    hot = [
-        any(isinstance(n, ast.Call) and _last(n.func) == "one_hot" for n in ast.walk(m.value)) for m in made
-    ]
-    moved = [_moved(m.value, name) for m in made]
-    if any(hot) and all(one or other for one, other in zip(hot, moved, strict=True)):
+    if made and all(_is_hot(each.value, name) for each in made):
         return True
     uses = [
         n
