@@ -5,7 +5,8 @@ captured, so the graph ends at the test, also under ``fullgraph=True``.
 What else it causes: in a loop the whole frame runs eagerly.
 
 Relaxed: a shortcut for an empty selection is dropped, where recorded calls take it and go past it, and the same comes
-out without it; or where what it guards only writes into the selected rows. Parameters that an empty selection leaves out get zeros in place of None as their gradient.
+out without it; or where what it guards only writes into the selected rows.
+Parameters that an empty selection leaves out get zeros in place of None as their gradient.
 Relaxed: code that only computes becomes an op (see ``data_dependent_shape``).
 Declined: any other shortcut that no recorded call takes; any other use of the size.
 """
