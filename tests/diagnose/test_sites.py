@@ -140,6 +140,16 @@ def test_recompiles_go_to_the_break_that_handed_the_value_over(file: str) -> Non
     assert sites == {"x.max().item()": 0, "x.min().item()": 2}
 
 
+def test_a_recompile_on_a_value_without_a_name_goes_to_the_line_behind_which_the_code_begins(
+    file: str,
+) -> None:
+    first, second = broke(at(file, "x.max().item()")), broke(at(file, "x.min().item()"))
+    line = at(file, "x.min().item()").span.line
+    reason = f"1/0: ___stack0 == 3  # y = x * n  # model.py:9 in torch_dynamo_resume_in_step_at_{line}"
+    sites = found(first, second, recompiles=(Recompile("step", file, 1, (reason,), True),)).sites
+    assert {site.source: site.recompiles for site in sites} == {"x.max().item()": 0, "x.min().item()": 1}
+
+
 def test_a_recompile_of_the_caller_goes_to_the_break_in_its_callee(file: str) -> None:
     nested = broke(at(file, "helper(x, n, m)"), at(file, "float(x.mean())", "helper"))
     (site,) = found(nested, recompiles=(Recompile("step", file, 1, ("___stack0 == 1.0",), True),)).sites

@@ -347,3 +347,17 @@ def test_breaks_that_the_verification_sees_are_mended_too(load: Load) -> None:
     result, _ = counted_looks(load, "({a}) if bool({test}) else ({b})")
     assert result.evidence.verified and not result.after.sites
     assert result.changes[0].mended.count("torch.where") == 2
+
+
+def test_lines_shown_are_the_users_also_behind_a_first_step_that_added_some(load: Load) -> None:
+    def in_two_steps(request: Request) -> Iterator[Candidate | Declined]:
+        mark = "    z = y.clone()\n"
+        if mark not in request.text:
+            new = request.text.replace("    return y * 2 if", f"{mark}    return y * 2 if")
+            yield Candidate("branch", Level.EXACT, "a name", new, ("f",), partial=True)
+        yield where(request, GOOD)
+
+    result = fix(load(ONE), toy(branch=in_two_steps))
+    lines = result.changes[0].original.splitlines()
+    assert len(result.repairs) == 2
+    assert all("x.sum() > 0" in lines[repair.site.span.line - 1] for repair in result.repairs)

@@ -9,6 +9,9 @@ from onegraph.diagnose.source import statement_line
 from onegraph.model import Outcome, Recompile, Site
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_RESUMED = re.compile(
+    r"torch_dynamo_resume_in_\w+_at_(\d+)"
+)  # how torch names the code behind the break on a line
 
 
 def attributed(recompiles: Sequence[Recompile], sites: Sequence[Site]) -> list[tuple[Recompile, Site | None]]:
@@ -16,7 +19,7 @@ def attributed(recompiles: Sequence[Recompile], sites: Sequence[Site]) -> list[t
 
     A recompile caused by a break guards on a value that the break handed to the code behind it. Its site
     stands in the recompiled function, or is reached through a call in it; of several, the one that assigns
-    the guarded name.
+    the guarded name, else the one on the line behind which the recompiled code begins.
     """
     return [(recompile, _cause(recompile, sites)) for recompile in recompiles]
 
@@ -31,8 +34,10 @@ def _cause(recompile: Recompile, sites: Sequence[Site]) -> Site | None:
     ]
     guarded = {name for reason in recompile.reasons for name in _NAME.findall(reason.split("#", 1)[0])}
     assigning = [(line, site) for line, site in inside if guarded & _assigned(recompile.file, line)]
+    begins = {int(line) for reason in recompile.reasons for line in _RESUMED.findall(reason)}
+    handing = [(line, site) for line, site in inside if line in begins]
     resumed = [(line, site) for line, site in inside if site.outcome is Outcome.RESUMED]
-    best = assigning or resumed or inside
+    best = assigning or handing or resumed or inside
     return min(best, key=lambda pair: pair[0])[1] if best else None
 
 

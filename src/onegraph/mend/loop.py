@@ -202,7 +202,8 @@ class _Loop:
             assert known is not None
             step = self._step_of(known)
             if step is not None and step.candidate is not None:
-                if step.candidate.partial and self._next_step(site, span, known):
+                shown = replace(site, span=origin)
+                if step.candidate.partial and self._next_step(shown, span, known):
                     return True
                 return self._reject(known, f"the graph still breaks there: {site.reason}")
             return self._ask_again(step) or self._brought(site, known)
