@@ -452,7 +452,7 @@ class Lowering:
             if (written := self.place.written_in_place_behind(key, node)) is not None:
                 raise Refused(
                     f"the branch hands `{handed}` on as it is, and line {written.lineno} changes it in place",
-                    f"Copy it in the branch: `{handed}.clone()`.",
+                    f"Hand a copy on, on that side of the branch (`else:`, where it has none): `{handed}.clone()`.",
                 )
 
     def _note_alias(self, code: str) -> None:

@@ -278,7 +278,8 @@ class WhileLoop(LoopInText):
             if (written := self._written_behind(name)) is not None:
                 raise Refused(
                     f"line {written.lineno} changes in place what `{name}` is if the loop makes no trip",
-                    f"Begin with `{name} = {name}.clone()`, or bind a new value behind the loop.",
+                    f"Loop over a copy with a name of its own, `copy = {name}.clone()`, or bind a new value "
+                    f"in line {written.lineno}.",
                 )
         if shared:
             names_ = ", ".join(f"`{n}`" for n in shared)

@@ -410,5 +410,5 @@ def _check_not_written_elsewhere(scope: Scope, run: _Run, given: Sequence[Given]
         if id(place) not in inside and isinstance(root, ast.Name) and root.id in names:
             raise Refused(
                 f"`{root.id}` is written in place in line {place.lineno}, outside of code that a graph can't hold.",
-                f"Copy it there: `{root.id} = {root.id}.clone()`.",
+                f"Write into a copy with a name of its own: `copy = {root.id}.clone()`.",
             )
