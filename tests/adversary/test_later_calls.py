@@ -266,6 +266,21 @@ def test_numbers(program, first, others) -> None:
     assert _in_graph(mended, first) == _result(program, first)
 
 
+def switched(x, weight):
+    y = x * 1
+    y.requires_grad = True
+    return y * weight
+
+
+def test_requires_grad_is_not_skipped_where_eager_refuses_it() -> None:
+    weight = X.clone().requires_grad_()
+    mended = _mended(switched, (X, weight))
+    for args in ((x, weight) for x in (X, X.double(), T([1, 2]), T([True]), X * 1j)):
+        assert _result(mended, args) == _result(switched, args)
+        assert _in_graph(mended, args) in (_result(switched, args), "breaks")
+    assert _in_graph(mended, (T([1, 2]), weight)) == "breaks"
+
+
 def _mended(program: Callable[..., Any], first: tuple[Any, ...], **options: Any) -> Callable[..., Any]:
     fix = onegraph.fix(program, backend="eager", **options)(*first)
     assert fix.verified

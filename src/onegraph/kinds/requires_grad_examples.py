@@ -52,7 +52,8 @@ EXAMPLES: tuple[Example, ...] = (
         before=_CHECKPOINTED,
         after=_CHECKPOINTED.replace(
             "            hidden.requires_grad = True  # for checkpointing\n",
-            "            if not torch.compiler.is_compiling() or hidden.requires_grad:\n"
+            "            if not torch.compiler.is_compiling() or hidden.requires_grad"
+            " or not hidden.is_floating_point():\n"
             "                hidden.requires_grad = True  # for checkpointing\n",
         ),
         level=Level.RELAXED,

@@ -6,7 +6,7 @@ What else it causes: code behind it is a graph of its own.
 
 Relaxed: it is left to eager mode. What moves: the compiled program does not fill in ``.grad`` of this tensor, which
 nothing reads. That the results require grad as before, and all gradients agree, is verified. (Where the tensor requires
-grad already, the statement runs as before: eager mode may raise there.)
+grad already, or holds no floats, the statement runs as before: eager mode may raise there.)
 Declined: the tensor is, or may be, one of the caller or of an object, who may look at its ``.grad``; or the function
 itself reads a ``.grad`` or calls the backward pass.
 """
@@ -200,7 +200,8 @@ def _edits(where: ast.Assign | ast.Call, text: str, compiling: str) -> list[edit
         block = edit.reindent(edit.block_of(text, statement, statement), indent + unit)
         first, last = statement.lineno, edit.position(statement)[2]
         name = edit.segment(text, _tensor(where))
-        return [(first, 0, last + 1, 0, f"{indent}if not {compiling} or {name}.requires_grad:\n{block}")]
+        runs = f"not {compiling} or {name}.requires_grad or not {name}.is_floating_point()"
+        return [(first, 0, last + 1, 0, f"{indent}if {runs}:\n{block}")]
     if _method(where) and not _made(_tensor(where)):
         return None
     eager = f"not {compiling}"
