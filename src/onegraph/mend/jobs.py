@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from onegraph import progress
 from onegraph.mend.blame import Blame
 from onegraph.model import Candidate, Check, Declined, Evidence, Level, Owner, Predicate, Program, Site, Span
 from onegraph.rewrite.facts import measure
@@ -13,6 +14,7 @@ from onegraph.rewrite.request import Facts, Request
 from onegraph.rewrite.source import SourceUnavailable
 from onegraph.rewrite.workspace import Workspace
 from onegraph.state import World
+from onegraph.words import counted
 
 _SHOWN = 3  # calls with inputs of other types, in the notes of a repair
 LEVELS = (Level.EXACT, Level.RELAXED, Level.LOSSY)
@@ -91,7 +93,9 @@ class Bench:
         """One step for each job, in order."""
         made: list[Step] = []
         reuse = True
+        jobs = tuple(jobs)
         for number, job in enumerate(jobs):
+            progress.say(f"mending, {number + 1} of {counted(len(jobs), 'break')}")
             known = self._steps[number] if reuse and number < len(self._steps) else None
             reuse = known is not None and known.key == job.key
             made.append(known if known is not None and reuse else self._step(job, made[-1] if made else None))

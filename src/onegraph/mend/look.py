@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from onegraph import progress
 from onegraph.diagnose import diagnose
 from onegraph.kinds import registry
 from onegraph.model import Findings, Program, Trace
@@ -13,8 +14,12 @@ from onegraph.observe import Probe, explore, observe
 
 def look(program: Program) -> Findings:
     """Observe every call, and probe behind the breaks; on copies, the program's state is as before."""
+    progress.say(f"observing {program.name}")
     trace = observe(program)
-    return findings_of(trace, [explore(program)] if trace.breaks else ())
+    if not trace.breaks:
+        return findings_of(trace)
+    progress.say("looking behind the breaks")
+    return findings_of(trace, [explore(program)])
 
 
 def findings_of(trace: Trace, probes: Sequence[Probe] = ()) -> Findings:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from onegraph import state
+from onegraph import progress, state
 from onegraph.mend import captures
 from onegraph.mend.blame import Blame
 from onegraph.mend.jobs import LEVELS, Bench, Job, Repairs, Step, Trial
@@ -37,6 +37,7 @@ from onegraph.words import first_line
 T = TypeVar("T")
 
 MAX_ROUNDS = 24
+_SAID = {"observe": "looking again", "mend": "mending", "verify": "verifying the whole program"}
 RECOUNT = "recount"  # checks of this name count graph breaks: they lead to another round, not to a rejection
 
 
@@ -494,6 +495,7 @@ class _Loop:
         return captures.words(names)
 
     def _timed(self, stage: str, work: Callable[[], T]) -> T:
+        progress.say(_SAID[stage])
         start = time.perf_counter()
         try:
             return work()

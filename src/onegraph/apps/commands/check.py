@@ -11,6 +11,7 @@ import click
 from onegraph.apps import exits
 from onegraph.apps.commands.run import nothing_compiled
 from onegraph.apps.output import stdout_is_ours
+from onegraph.apps.progress import quiet_option, shown
 from onegraph.apps.targeting import resolved, spec_of, target_options
 from onegraph.apps.writing import render, show
 
@@ -34,6 +35,7 @@ def gate_options(command: F) -> F:
 
 @click.command(short_help="The gate: as run, and fail on what is new.")
 @target_options
+@quiet_option
 @gate_options
 @click.option("--no-baseline", is_flag=True, help="Accept nothing that stands in the baseline.")
 @click.option("--max-breaks", type=click.IntRange(min=0), metavar="N", help="How many new breaks pass.")
@@ -79,7 +81,7 @@ def check(
     from onegraph.gate import Baseline
 
     baseline = Baseline.read(settings.baseline) if settings.baseline else Baseline()
-    with stdout_is_ours(quiet):
+    with stdout_is_ours(quiet), shown(ctx):
         findings = pipeline.run(target)
     verdict = verdict_of(findings, replace(settings, limits=limits), baseline, spec)
     if form == "text" and not findings.trace.graphs and not findings.sites:

@@ -9,6 +9,7 @@ import click
 from onegraph.apps import exits
 from onegraph.apps.commands.run import nothing_compiled
 from onegraph.apps.output import stdout_is_ours
+from onegraph.apps.progress import quiet_option, shown
 from onegraph.apps.targeting import resolved, spec_of, target_options
 from onegraph.apps.writing import render, show
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Mend the breaks of TARGET, verify, show or write the change.")
 @target_options
+@quiet_option
 @click.option("--diff", "diff_only", is_flag=True, help="Show the change, write nothing (the default).")
 @click.option("--apply", "apply_", is_flag=True, help="Write the verified change into your files.")
 @click.option(
@@ -60,7 +62,7 @@ def fix(
     from onegraph import pipeline
     from onegraph.model import Level
 
-    with stdout_is_ours(quiet):
+    with stdout_is_ours(quiet), shown(ctx):
         result = pipeline.fix(target, level=Level(level), select=kinds[0], ignore=kinds[1])
     if not result.before.trace.graphs and not result.before.sites:
         ctx.exit(nothing_compiled(spec, target, result.before, form, out))

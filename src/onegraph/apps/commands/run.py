@@ -8,6 +8,7 @@ import click
 
 from onegraph.apps import exits
 from onegraph.apps.output import stdout_is_ours
+from onegraph.apps.progress import quiet_option, shown
 from onegraph.apps.targeting import resolved, spec_of, target_options, why_nothing
 from onegraph.apps.traces import show_traces
 from onegraph.apps.writing import render, show
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @target_options
+@quiet_option
 @click.option(
     "--from",
     "traces",
@@ -44,7 +46,7 @@ def run(
     spec, target = resolved(*spec_of(words, module), quiet=quiet)
     from onegraph import pipeline
 
-    with stdout_is_ours(quiet):
+    with stdout_is_ours(quiet), shown(ctx):
         findings = pipeline.run(target)
     if not findings.trace.graphs and not findings.sites:
         ctx.exit(nothing_compiled(spec, target, findings, form, out))
