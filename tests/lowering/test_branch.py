@@ -94,7 +94,49 @@ def test_a_parameter_used_on_one_side_makes_it_relaxed(tmp_path: Path) -> None:
     assert candidate.level is Level.RELAXED
     assert candidate.notes == (
         "`self.lin`: used on one side only; when the other side runs, the gradient is zero, not None",
+        "`x` requires a gradient on one side only; in the graph it does on both",
     )
+
+
+BESIDE = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.register_buffer("total", torch.zeros(4))
+
+    def forward(self, x):
+        h, size = self.lin(x), x
+        if x.mean() > 0:
+            h = h @ self.lin.weight
+            {statement}
+        return h, size
+
+
+f = Net()
+"""
+
+
+def test_a_value_without_a_gradient_beside_one_with_a_gradient(tmp_path: Path) -> None:
+    """torch.cond makes all that it gives require one."""
+    candidate = first(load(tmp_path, BESIDE.format(statement="size = x.sort(1).values")), "x.mean() > 0")
+    assert "in the graph `size` requires a gradient, as `h` beside it" in candidate.notes
+
+
+@pytest.mark.parametrize(
+    ("statement", "line"),
+    [
+        ("self.total = self.total + x.mean(0)", "self.total = _cond(is_positive, lambda: total + x.mean(0)"),
+        ("with torch.no_grad(): self.total.add_(h.mean(0))", "self.total.copy_(next_total.detach())"),
+    ],
+)
+def test_state_beside_a_value_with_a_gradient_requires_none(tmp_path: Path, statement: str, line: str) -> None:
+    loaded = load(tmp_path, BESIDE.format(statement=statement))
+    candidate = first(loaded, "x.mean() > 0")
+    assert line in candidate.text
+    with swapped(loaded.mended(candidate)):
+        torch.compile(loaded.program.target, backend="eager", fullgraph=True)(torch.ones(3, 4))
+    assert not loaded.program.target.total.requires_grad
 
 
 def test_relaxed_is_declined_at_level_exact(tmp_path: Path) -> None:

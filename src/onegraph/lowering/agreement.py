@@ -144,6 +144,7 @@ def compare(what: str, first: Sequence[Fact], second: Sequence[Fact]) -> Agreed:
         return Agreed(
             discrete=all(_discrete(fact) for fact in first),
             requires_grad=any(fact.requires_grad for fact in (*first, *second)),
+            mixed=_needs(first) != _needs(second),
         )
     types = [{_short(fact.type) for fact in side} for side in (first, second)]
     if any(fact.is_tensor for fact in (*first, *second)) or types[0] != types[1]:
@@ -166,6 +167,10 @@ def compare(what: str, first: Sequence[Fact], second: Sequence[Fact]) -> Agreed:
 
 def _short(name: str) -> str:
     return name.rpartition(".")[2]
+
+
+def _needs(facts: Iterable[Fact]) -> bool:
+    return any(fact.requires_grad for fact in facts)
 
 
 def _discrete(fact: Fact) -> bool:

@@ -240,6 +240,7 @@ class Lowering:
             else:
                 self.note_one_sided(branch)
                 self.note_aliases(branch, outs)
+                self.note_gradients(outs)
                 self.selects += 1
                 return self._written(branch, self.selection.written(branch, outs, selected))
         return self._written(branch, self.conditional.of(branch, outs))
@@ -297,6 +298,7 @@ class Lowering:
             return None
         self.note_one_sided(branch)
         self.note_aliases(branch, outs)
+        self.note_gradients(outs)
         self.record(test, test.select_code(self.torch))
         return branch, selected
 
@@ -428,6 +430,20 @@ class Lowering:
                 f"{listed}: used on one side only; when the other side runs, the gradient is zero, not None"
             )
 
+    def note_gradients(self, outs: Sequence[Out], joined: Sequence[Out] = ()) -> None:
+        """What comes out of one choice requires a gradient on both sides; ``joined``: if one of these does, all do."""
+        if not self.choice.gradients:
+            return
+        for out in outs:
+            if out.mixed:
+                words = "requires a gradient on one side only; in the graph it does on both"
+                self.notes.append(f"{_name(out)} {words}")
+        kinds = [(_name(out), kind) for out in joined for kind in out.kinds]
+        beside = next((name for name, kind in kinds if kind.requires_grad), None)
+        for name, kind in kinds if beside is not None else ():
+            if not (kind.requires_grad or kind.discrete or kind.number or kind.constant):
+                self.notes.append(f"in the graph {name} requires a gradient, as {beside} beside it")
+
     def note_aliases(self, branch: Branch, outs: Sequence[Out]) -> None:
         """A side that hands a tensor on as it is: in the graph a copy takes its place."""
         for out in outs:
@@ -503,10 +519,12 @@ class Lowering:
         codes = [self.code(part, force_) for part, force_ in (first, second)]
         sides = [Side([ast.Expr(part)], force_, node.lineno) for part, force_ in (first, second)]
         one_sided = Branch(node, test, sides[0], sides[1], None, ())
+        node_key = self.source.code(node)
         handed = [ast.unparse(part) for part in (node.body, node.orelse) if _is_alias(part)]
         if handed and not self.place.only_computed_with(node):
             self._refuse_changed_behind((*self.place.targets(node), *handed), handed[0], node)
             self._note_alias(handed[0])
+        self.note_gradients([Out(node_key, kinds=[kind])])
         if self.form is not Form.COND and test.selectable:
             hazard = next(
                 (h for part, force_ in (first, second) if (h := self.selection.hazard(part, force_))), None
@@ -637,6 +655,16 @@ def _registering(key: str, sides: Sequence[Side]) -> str | None:
             found = state.registered(change.writes[-1])
             forms.add(call.replace(ast.unparse(found[2]), "\0", 1).replace("'", '"') if found else None)
     return forms.pop() if len(forms) == 1 else None
+
+
+def _name(out: Out) -> str:
+    return (
+        f"`{out.key}`"
+        if out.key != RETURN
+        else "a returned value"
+        if len(out.kinds) > 1
+        else "the returned value"
+    )
 
 
 def _without_python(test: Test) -> Test:

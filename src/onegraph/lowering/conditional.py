@@ -40,7 +40,11 @@ class Conditional:
 
     def of(self, branch: Branch, outs: list[Out]) -> str:
         """The statements of the branch form, at indentation zero. Raises Refused."""
-        apart = [out for out in outs if out.discrete or out.number or self._unknown(branch, out)]
+        apart = [
+            out
+            for out in outs
+            if out.discrete or out.number or self._unknown(branch, out) or self._marked(branch, out, outs)
+        ]
         joined = [out for out in outs if out not in apart]
         if not joined and not any(out.number for out in apart):
             apart, joined = [], apart
@@ -53,6 +57,11 @@ class Conditional:
         count."""
         unknown = out.in_place and not any(kind.known for kind in out.kinds)
         return unknown and isinstance(self.lowering.selection.of(branch, [out]), Selected)
+
+    def _marked(self, branch: Branch, out: Out, outs: Sequence[Out]) -> bool:
+        """State without a gradient: beside a value with one, torch.cond would make it require one too."""
+        beside = any(other.needs_grad for other in outs)
+        return beside and out.attribute and not (out.needs_grad or self.detached(branch, out))
 
     def _apart(self, branch: Branch, apart: list[Out], joined: list[Out]) -> str:
         """Numbers, counters and flags are selected beside the branch: torch.cond can't differentiate next
@@ -139,6 +148,7 @@ class Conditional:
         callee = self.callee(branch, outs)
         lowering.note_one_sided(branch)
         lowering.note_aliases(branch, outs)
+        lowering.note_gradients(outs, [out for out in outs if not self.detached(branch, out)])
         lowering.record(
             branch.test, branch.test.tensor if predicate == branch.test.branch_code() else predicate
         )
@@ -367,8 +377,25 @@ class Conditional:
         return edit.wrap_call(f"{', '.join(targets)} = {call}") + "\n" + behind
 
     def detached(self, branch: Branch, out: Out) -> bool:
-        """Whether no gradient belongs to what is written back."""
-        return out.attribute and not out.needs_grad and _without_inputs(branch)
+        """Whether no gradient ever belongs to what is written back: torch.cond makes all require one."""
+        if not out.attribute or out.needs_grad:
+            return False
+        changes = [c for side in (branch.first, branch.second) if (c := side.changes.get(out.key))]
+        alone = bool(changes) and all(self._without_gradient(use) for c in changes for use in c.uses)
+        return alone or _without_inputs(branch)
+
+    def _without_gradient(self, use: ast.expr) -> bool:
+        """Whether the attribute is written under ``no_grad``, or counted."""
+        around = list(self.lowering.place.around(use))
+        off = ("no_grad", "inference_mode")
+        for node in around:
+            if isinstance(node, ast.With) and any(
+                ast.unparse(item.context_expr).removesuffix("()").rpartition(".")[2] in off
+                for item in node.items
+            ):
+                return True
+        statement = next(node for node in around if isinstance(node, ast.stmt))
+        return isinstance(statement, ast.AugAssign) and isinstance(statement.value, ast.Constant)
 
     def _returned(self, branch: Branch, out: Out, call: str) -> str:
         lowering = self.lowering

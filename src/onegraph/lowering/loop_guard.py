@@ -145,6 +145,9 @@ class Guard(Lowering):
         return Agreed(
             discrete=bool(after) and all(_discrete(fact) for fact in after),
             requires_grad=not after or any(fact.requires_grad for fact in (*tensors, *after)),
+            mixed=not self.starts_in_python(branch)
+            and any(fact.requires_grad for fact in after)
+            and not any(fact.requires_grad for fact in tensors),
             known=bool(after),
         )
 
@@ -170,31 +173,6 @@ class Stepping(Conditional):
             self.lowering.uses_advance = True
             return self.lowering.advance
         raise Refused("integers and floats behind a `continue`", "Compute the integers in front of it.")
-
-    def detached(self, branch: Branch, out: Out) -> bool:
-        """Also what is written under ``no_grad``, and a counter: torch.cond makes all require a gradient."""
-        if super().detached(branch, out):
-            return True
-        if not self.lowering.is_guard(branch.test):
-            return False
-        changes = [c for side in (branch.first, branch.second) if (c := side.changes.get(out.key))]
-        return (
-            out.attribute
-            and bool(changes)
-            and all(self._without_gradient(use) for c in changes for use in c.uses)
-        )
-
-    def _without_gradient(self, use: ast.expr) -> bool:
-        around = list(self.lowering.place.around(use))
-        off = ("no_grad", "inference_mode")
-        for node in around:
-            if isinstance(node, ast.With) and any(
-                ast.unparse(item.context_expr).removesuffix("()").rpartition(".")[2] in off
-                for item in node.items
-            ):
-                return True
-        statement = next(node for node in around if isinstance(node, ast.stmt))
-        return isinstance(statement, ast.AugAssign) and isinstance(statement.value, ast.Constant)
 
     def _locals(self, branch: Branch, outs: list[Out]) -> tuple[dict[str, str], dict[str, str]]:
         """No copy in front of the guard of a name that the first trip has yet to bind."""

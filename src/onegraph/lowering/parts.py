@@ -30,6 +30,7 @@ class Agreed:
     constant: bool = False  # one Python value, the same on both sides
     discrete: bool = False  # a tensor of integers or bools
     requires_grad: bool = True
+    mixed: bool = False  # it requires a gradient on one side only
     known: bool = True  # False: nothing was measured on one of the sides
 
 
@@ -61,6 +62,11 @@ class Out:
     @property
     def needs_grad(self) -> bool:
         return any(kind.requires_grad for kind in self.kinds)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether it requires a gradient on one side only: what chooses between the two gives one that does."""
+        return any(kind.mixed for kind in self.kinds)
 
     @property
     def attribute(self) -> bool:
