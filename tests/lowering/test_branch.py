@@ -130,7 +130,9 @@ def test_a_value_without_a_gradient_beside_one_with_a_gradient(tmp_path: Path) -
         ("with torch.no_grad(): self.total.add_(h.mean(0))", "self.total.copy_(next_total.detach())"),
     ],
 )
-def test_state_beside_a_value_with_a_gradient_requires_none(tmp_path: Path, statement: str, line: str) -> None:
+def test_state_beside_a_value_with_a_gradient_requires_none(
+    tmp_path: Path, statement: str, line: str
+) -> None:
     loaded = load(tmp_path, BESIDE.format(statement=statement))
     candidate = first(loaded, "x.mean() > 0")
     assert line in candidate.text

@@ -84,11 +84,15 @@ def {helper}(skip, step, *values, beside=()):
             if any([_shared(old.detach(), other).numel() for other in others]):
                 raise RuntimeError("a layer that may be skipped writes into one of two tensors that share memory")
             old.copy_({torch}.where(skip, old, copy))
-    selected = []
-    for old, copy, new in zip(values, copies, made):
-        if (old.shape, old.dtype, old.device) != (new.shape, new.dtype, new.device):
-            raise RuntimeError("a layer that may be skipped gives another shape, dtype or device than it got")
-        selected.append(old if new is copy else {torch}.where(skip, old, new))
+
+    def chosen(old, copy, new):  # Python decides between what torch.where would bring to one dtype or shape
+        if new is copy:
+            return old
+        kinds = [(value.shape, value.dtype, value.device) for value in (old, new) if isinstance(value, {torch}.Tensor)]
+        alike = len(kinds) == 2 and kinds[0] == kinds[1]
+        return {torch}.where(skip, old, new) if alike else old if skip else new
+
+    selected = [chosen(old, copy, new) for old, copy, new in zip(values, copies, made)]
     return selected[0] if len(selected) == 1 else tuple(selected)
 '''
 _BY_HAND = "Run the layer always, and select with torch.where."
