@@ -1,6 +1,6 @@
 """Random programs with tensor branches: mended, and compared with eager in everything that can be seen.
 
-Run: python benchmarks/fuzz.py --programs N --seed S [--jobs 2] [--resume FILE]
+Run: python benchmarks/fuzz.py --programs N --seed S [--loops] [--jobs 2] [--resume FILE]
 
 A program is one graph, declined with the construct's name, rejected by the tool's own verification (a fault of the
 lowering, that the user never sees) or wrong. Each is mended on three calls, and compared with eager on these and on
@@ -39,6 +39,7 @@ def main() -> None:
     )
     parser.add_argument("--programs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--loops", action="store_true", help="programs with a loop that a tensor ends")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
         "--resume", type=Path, help="a file of results, added to; what it has is not run again"
@@ -47,11 +48,11 @@ def main() -> None:
     parser.add_argument("--work", nargs="*", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work is not None:
-        work(options.work)
+        work(options.work, loops=options.loops)
         return
     rows = known(options.resume, options.seed)
     wanted = [seed for seed in range(options.seed, options.seed + options.programs) if seed not in rows]
-    for row in run(wanted, options.jobs, options.resume):
+    for row in run(wanted, options.jobs, options.resume, loops=options.loops):
         rows[row["seed"]] = row
     chosen = [rows[s] for s in range(options.seed, options.seed + options.programs) if s in rows]
     report(chosen, show=options.show)
@@ -65,7 +66,7 @@ def known(path: Path | None, first: int) -> dict[int, dict[str, Any]]:
     return {row["seed"]: row for row in rows}
 
 
-def run(seeds: list[int], jobs: int, path: Path | None) -> Any:
+def run(seeds: list[int], jobs: int, path: Path | None, *, loops: bool) -> Any:
     """Give seeds to ``jobs`` processes, in batches; yields a row for each program."""
     batches = [seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH)]
     if len(batches) < jobs:
@@ -74,7 +75,7 @@ def run(seeds: list[int], jobs: int, path: Path | None) -> Any:
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     while batches or running:
         while batches and len(running) < jobs:
-            running.append(_Process(batches.pop(0), env))
+            running.append(_Process(batches.pop(0), env, loops=loops))
         for process in list(running):
             done = process.done()
             for line in process.lines():
@@ -95,9 +96,10 @@ def run(seeds: list[int], jobs: int, path: Path | None) -> Any:
 class _Process:
     """One process at work; what it prints is read as it comes."""
 
-    def __init__(self, seeds: list[int], env: dict[str, str]) -> None:
+    def __init__(self, seeds: list[int], env: dict[str, str], *, loops: bool) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by close)
-        command = [sys.executable, __file__, "--work", *map(str, seeds)]
+        options = ["--loops"] if loops else []
+        command = [sys.executable, __file__, *options, "--work", *map(str, seeds)]
         self._process = subprocess.Popen(
             command, env=env, stdout=self._log, stderr=subprocess.DEVNULL, text=True
         )
@@ -122,7 +124,7 @@ class _Process:
 # --- one process --------------------------------------------------------------------------------------------
 
 
-def work(seeds: list[int]) -> None:
+def work(seeds: list[int], *, loops: bool = False) -> None:
     """Try each seed; one row a line."""
     import torch
     from fuzzing.shrinking import shrunk
@@ -135,7 +137,7 @@ def work(seeds: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
             start = time.process_time()
-            program = generate(seed)
+            program = generate(seed, loops=loops)
             signal.alarm(SECONDS)
             try:
                 outcome = tried(program, Path(folder), backends_of(seed))

@@ -28,6 +28,7 @@ from fuzzing.expressions import (
     Expressions,
     Scope,
 )  # fmt: skip
+from fuzzing.loops import Loops
 
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"
 HELPER = "def scaled(value, by):\n    return value * by\n\n\n"
@@ -66,14 +67,16 @@ class Generated:
     random: bool
 
 
-def generate(seed: int) -> Generated:
-    """The program of a seed, always the same."""
-    return _Writer(random.Random(seed)).program(seed)
+def generate(seed: int, *, loops: bool = False) -> Generated:
+    """The program of a seed, always the same. ``loops``: each has one that a tensor ends."""
+    return _Writer(random.Random(seed), loops).program(seed)
 
 
 class _Writer:
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, loops: bool) -> None:
         self.rng = rng
+        self.wants_loop = loops
+        self.loops = Loops(self)
         self.make = Expressions(rng)
         self.made = 0
         self.branches = 0
@@ -97,10 +100,22 @@ class _Writer:
             text = MODULE.format(arguments=header, body=_indented(body, 2), mode=mode)
         else:
             text = FUNCTION.format(arguments=header, body=_indented(body, 1))
+        if self.loops.silent:
+            start = "    def forward" if module else "def f("
+            text = text.replace(
+                start, f"{start[: len(start) - len(start.lstrip())]}@torch.no_grad()\n{start}"
+            )
         return Generated(seed, HEAD + (HELPER if helper else "") + text, arguments, scope.random)
 
     def body(self, scope: Scope) -> list[str]:
         scope = scope.copy()
+        if self.wants_loop:
+            self.loops.silent = self.rng.random() < 0.3
+            lines = self.block(scope, self.rng.randrange(2), 0, top=True)
+            lines = [line for line in lines if line != "pass"] + self.loops.loop(scope, top=True)
+            lines += self.block(scope, self.rng.randrange(3), 1, top=True)
+            lines = [line for line in lines if line != "pass"]
+            return [*lines, self.returned(scope)]
         lines = self.block(scope, 2 + self.rng.randrange(3), 1 + (self.rng.random() < 0.3), top=True)
         return lines if lines and lines[-1].startswith("return") else [*lines, self.returned(scope)]
 

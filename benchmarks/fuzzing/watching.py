@@ -23,6 +23,8 @@ from onegraph.state import copy_call, preserved
 
 TRUTH = "Data-dependent branching"
 CALL = "Unsupported function call"
+NUMBER = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
+_HELPERS = ("_cond", "_where", "_while_loop", "_trips", "_last", "_advance")
 
 
 def watched(program: Program, *, read: Any = None) -> Trace:
@@ -55,11 +57,25 @@ def _asked(file: str, found: dict[tuple[int, ...], Break]) -> Iterator[None]:
         _note(sys._getframe(1), file, CALL, found)
         shown(*args, **kwargs)
 
+    def numbered(method: str) -> Any:
+        plain = getattr(torch.Tensor, method)
+
+        def taken(tensor: torch.Tensor) -> Any:
+            _note(sys._getframe(1), file, NUMBER, found)
+            return plain(tensor)
+
+        return taken
+
+    numbers = {method: getattr(torch.Tensor, method) for method in ("__int__", "item")}
     torch.Tensor.__bool__ = asked  # type: ignore[method-assign]
     builtins.print = said
+    for method in numbers:
+        setattr(torch.Tensor, method, numbered(method))
     try:
         yield
     finally:
+        for method, plain in numbers.items():
+            setattr(torch.Tensor, method, plain)
         torch.Tensor.__bool__ = truth  # type: ignore[method-assign]
         builtins.print = shown
 
@@ -72,7 +88,7 @@ def _note(frame: FrameType, file: str, gb_type: str, found: dict[tuple[int, ...]
     while outer is not None:
         name = outer.f_code.co_qualname
         if name.startswith("_ordered_op") or (
-            outer is frame and name.startswith("_cond") and "arm" not in name
+            outer is frame and name.startswith(_HELPERS) and "arm" not in name
         ):
             return  # inside a helper that a repair added: no break in a graph
         if outer.f_code.co_filename.removeprefix(MENDED) == file:

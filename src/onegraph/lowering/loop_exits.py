@@ -276,22 +276,20 @@ class Exits(LoopInText):
         assert isinstance(node.test, ast.BoolOp)
         test = self.tests.split(node.test, {})
         kinds = [is_tensor_test(self.facts, value, {}) for value in node.test.values]
-        if node.orelse or kinds != sorted(kinds) or kinds.count(True) != 1 or not _leaves(node.body):
+        if node.orelse or not test.python or not _leaves(node.body):
             raise Refused(
                 f"`{self.source.code(node.test)}` decides an exit by Python and tensor conditions",
                 "Use an `if` for each, those that need no tensor outside.",
             )
         python = [value for value, tensor in zip(node.test.values, kinds, strict=True) if not tensor]
-        if armed and (why := next((w for p in python if (w := self._unsafe(p))), None)):
+        moved = kinds != sorted(kinds)  # Python's part comes first, even if it stood behind the tensor's
+        if (armed or moved) and (why := next((w for p in python if (w := self._unsafe(p))), None)):
             raise Refused(f"`{self.source.code(node.test)}`: {why}", "Test it in an `if` of its own.")
-        tensor = node.test.values[-1]
-        inner = self.tests.split(tensor, {})
-        code = inner.select_code(self.torch)
-        self.record((ast.unparse(tensor),), code)
-        hit = f"~{operand(code)}" if inner.negated else code
+        hit = test.select_code(self.torch)
+        self.record(test.before, hit)
         if not test.is_or:
             new = list(armed)
-            lines = self._leave(node, node.body, [], hit, tensor, new)
+            lines = self._leave(node, node.body, [], hit, node.test, new)
             for flag in new:
                 if flag not in armed:
                     self.flags[flag.removeprefix("not ")] = False
@@ -304,7 +302,7 @@ class Exits(LoopInText):
             )
         word = self._exit(node.body[-1], armed)
         python_part = f"if {' or '.join(test.python)}:\n" + edit.reindent(word, self.unit)
-        return python_part + self._leave(node, node.body, [], hit, tensor, armed)
+        return python_part + self._leave(node, node.body, [], hit, node.test, armed)
 
     def _leave(
         self,

@@ -379,8 +379,10 @@ def _bound(test: ast.expr, facts: Facts) -> int | None:
 
 
 def _python_break(statement: ast.stmt, facts: Facts) -> bool:
-    return (
-        isinstance(statement, ast.If)
-        and any(isinstance(e, ast.Break | ast.Return) for e in exits([statement]))
-        and not is_tensor_test(facts, statement.test, {})
-    )
+    """Whether Python alone may leave the loop here: ``if n >= 3``, ``if done or n >= 3``."""
+    if not isinstance(statement, ast.If):
+        return False
+    test = statement.test
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]
+    leaves = any(isinstance(e, ast.Break | ast.Return) for e in exits([statement]))
+    return leaves and any(not is_tensor_test(facts, part, {}) for part in parts)
