@@ -79,8 +79,9 @@ class Loops:
         scope.fresh.discard(name)
         step = f"{name} = {name}.clamp(-8, 8) * 0.5"
         least = self.rng.choice(["1", "0.5", "2.0"])
-        more = self._trip(scope) if self.rng.random() < 0.3 else []
-        more = [line for line in more if not line.lstrip().startswith(f"{name} =")]
+        more = self.writer.block(scope.copy(), 1, 0) if self.rng.random() < 0.3 else []
+        if any(line.lstrip().startswith((f"{name} ", f"{name}[", f"{name}.")) for line in more):
+            more = []  # it might undo what the step has done
         count = [self.writer.fresh()] if self.rng.random() < 0.4 else []
         lines = [f"{count[0]} = 0"] if count else []
         lines += [f"while ({name}.abs() > {least}).any():", *_indented([step, *more])]

@@ -37,6 +37,62 @@ class Refusal:
 
 LOOPS = [
     Loop(
+        "Python's limit behind the tensor's condition, in one test",
+        """\
+def f(x, most):
+    n = 0
+    while True:
+        x = x * 1.5
+        n += 1
+        if x.max() > most or n >= 3 or x.min() < -most:
+            break
+    return x
+""",
+        "x.max() > most or n >= 3 or x.min() < -most",
+        _with(2.5, 4.0, 99.0),
+        has=("if n >= 3:",),
+    ),
+    Loop(
+        "an exit asks how many dimensions a value has that the loop changes",
+        """\
+def f(x, most):
+    for i in range(3):
+        x = x.sigmoid() * 2
+        if x.dim() == 2 and x.mean() < most:
+            return x
+        x = x + 1
+    return x
+""",
+        "x.dim() == 2 and x.mean() < most",
+        _with(0.5, 1.3, 9.0),
+    ),
+    Loop(
+        "a test that is asked once more of the value that ended the loop",
+        """\
+def f(x, least):
+    n = 0
+    while x[0, 3] < least and n < 3:
+        x = x + 0.5
+        n += 1
+    return x
+""",
+        "x[0, 3] < least and n < 3",
+        _with(-1.0, 0.5, 9.0),
+    ),
+    Loop(
+        "a loop that makes no trip on any call",
+        """\
+def f(x, most):
+    n = 0
+    while n < 3 and x.max() > most:
+        x = x - 1
+        n += 1
+    return x
+""",
+        "n < 3 and x.max() > most",
+        _with(9.0, 8.0),
+    ),
+    Loop(
         "convergence with a limit",
         """\
 def f(x, tol):

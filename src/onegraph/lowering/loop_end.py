@@ -11,6 +11,9 @@ from onegraph.lowering.refused import Refused
 from onegraph.rewrite.request import Facts
 
 SAFE_FUNCTIONS = frozenset({"isinstance", "len", "hasattr", "callable"})
+_KEPT = frozenset(
+    {"shape", "dtype", "device", "ndim", "size", "dim", "numel", "is_floating_point", "is_complex"}
+)
 _FINITE = frozenset(
     {"range", "list", "tuple", "dict", "str", "dict_keys", "dict_values", "dict_items", "torch.Size"}
 )
@@ -105,8 +108,22 @@ def unsafe(text: LoopInText, test: ast.expr, drivers: frozenset[str]) -> str | N
     read = {ast.unparse(n) for n in ast.walk(test) if isinstance(n, ast.Attribute)}
     if written & read:
         return f"the loop changes `{min(written & read)}`"
-    bound = sorted(flow.reads(test) & (flow.binds(loop.body) - drivers))
+    bound = sorted(_values_read(test, text.facts) & (flow.binds(loop.body) - drivers))
     return f"the loop changes `{bound[0]}`" if bound else None
+
+
+def _values_read(test: ast.expr, facts: Facts) -> frozenset[str]:
+    """The names of which the value counts: what ``x.shape`` and ``x.dim()`` say is the same in all trips."""
+    sizes = {
+        node.value
+        for node in ast.walk(test)
+        if isinstance(node, ast.Attribute)
+        and node.attr in _KEPT
+        and isinstance(node.value, ast.Name)
+        and all(fact.is_tensor for fact in facts.values(node.value)[0])
+        and facts.values(node.value)[0]
+    }
+    return frozenset(n.id for n in ast.walk(test) if isinstance(n, ast.Name) and n not in sizes)
 
 
 def finite(node: ast.expr, facts: Facts) -> bool:

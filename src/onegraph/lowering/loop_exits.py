@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from onegraph.lowering import choice
+from onegraph.lowering import choice, flow
 from onegraph.lowering.loop_end import is_known, limit_of, unsafe
 from onegraph.lowering.loop_in_text import Exit, Loop, LoopInText, exits, ifs, tensor_exits
 from onegraph.lowering.loop_numbers import Numbers
@@ -120,12 +120,22 @@ class Exits(LoopInText):
         codes = [ast.parse(code, mode="eval").body for code in test.python]
         if why := next((w for c in codes if (w := self._unsafe(c))), None):
             raise Refused(f"`{self.source.code(loop.test)}`: {why}", "Test it in the loop.")
-        self._require_safe(loop.test, armed)
+        if not self._same_as_before(loop.test):
+            self._require_safe(loop.test, armed)
         code = test.select_code(self.torch)
         hit = f"~{operand(code)}" if test.negated else code
         self.record(test.before, code)
         self.first_is_free = False
         return self._while(list(test.python)), f"{self.running} = {self.running} & {_grouped(hit)}\n"
+
+    def _same_as_before(self, test: ast.expr) -> bool:
+        """Whether trips that don't run ask the test that ended the loop once more, of the same values."""
+        leaving = [e for e in exits(self.loop.body) if not isinstance(e, ast.Continue)]
+        return not leaving and not any(
+            flow.reads(part) & self.numbers.drivers
+            for part in (test.values if isinstance(test, ast.BoolOp) else [test])
+            if is_tensor_test(self.facts, part, {})
+        )
 
     def _while(self, tests: list[str]) -> str:
         """The header of a ``while``: Python goes on to its limit, unless another call gives a far one."""

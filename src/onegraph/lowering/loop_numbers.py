@@ -77,7 +77,22 @@ class Numbers:
     def _to_number(self, statement: ast.stmt, name: str) -> bool:
         found = self.owner.facts.names(statement, [name], after=True)[name]
         known = {fact.type for fact in found if fact.type != UNDEFINED}
-        return bool(known) and known <= _PYTHON
+        return known <= _PYTHON if known else self._counts_on(statement, name)
+
+    def _counts_on(self, statement: ast.stmt, name: str) -> bool:
+        """Whether a trip that no recorded call makes adds a number to the number that there was before the loop."""
+        before = self.owner.facts.names(self.owner.loop, [name])[name]
+        value = _value(statement)
+        return (
+            bool(before)
+            and all(fact.type in _PYTHON for fact in before)
+            and isinstance(value, ast.BinOp)
+            and all(
+                (isinstance(part, ast.Name) and part.id == name)
+                or (isinstance(part, ast.Constant) and type(part.value) in (int, float))
+                for part in (value.left, value.right)
+            )
+        )
 
     def _values(self, name: str) -> list[ast.expr]:
         """What the body computes for the name."""
