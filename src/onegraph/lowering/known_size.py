@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from onegraph.lowering import pure_code
 from onegraph.rewrite.request import Fact
@@ -39,8 +39,12 @@ class Sizes:
         self._facts = facts
         self._statements = list(statements)
         self.unknown: set[str] = set()
+        self._counted: set[ast.AST] = set()
         for _ in range(_PLACES):
             before = len(self.unknown)
+            self._counted = {
+                call for s in self._statements if isinstance(s, ast.For) for call in self._once_a_trip(s)
+            }
             for statement in self._statements:
                 for node in ast.walk(statement):
                     self._bind(node)
@@ -60,7 +64,18 @@ class Sizes:
             case ast.For(target=target, iter=iterated) if not self._counts(iterated):
                 self.unknown |= pure_code.names_stored(target)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend" | "insert")):
-                self.unknown.add(name)  # how many there are hangs on how often this runs
+                if node not in self._counted:
+                    self.unknown.add(name)  # how many there are hangs on how often this runs
+
+    def _once_a_trip(self, loop: ast.For) -> Iterator[ast.AST]:
+        """The ``names.append(value)`` that every trip of a loop of known length makes once."""
+        if not self.known(loop.iter) or any(isinstance(n, ast.Break | ast.Continue) for n in ast.walk(loop)):
+            return
+        for statement in loop.body:
+            match statement:
+                case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append"), args=[value]) as call):
+                    if self.known(value) or self._number(value):
+                        yield call
 
     def _counts(self, node: ast.expr) -> bool:
         """``range(...)``: the loop variable is a number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from onegraph.lowering import effect_params, pure_code
@@ -11,7 +11,7 @@ from onegraph.lowering.effect_names import of_value
 from onegraph.lowering.effect_scope import Scope, loads, stores
 from onegraph.lowering.refused import Refused
 from onegraph.rewrite import text as text_
-from onegraph.rewrite.request import Fact, Request
+from onegraph.rewrite.request import UNDEFINED, Fact, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,22 @@ class Given:
 
 
 def given(
-    request: Request, scope: Scope, statements: Sequence[ast.stmt], reads: frozenset[str]
+    request: Request,
+    scope: Scope,
+    statements: Sequence[ast.stmt],
+    reads: frozenset[str],
+    but: Container[ast.AST] = (),
 ) -> list[Given]:
+    """What the statements read from outside; not what the op names otherwise (``but``)."""
     names = dict(request.facts.names(statements[0], sorted(reads)))
-    later = {name for name in reads if effect_params.annotation(names.get(name, ())) is None}
+    later = {name for name in reads if all(fact.type == UNDEFINED for fact in names.get(name, ()))}
     if later:  # bound between the statements that move; the others from the same run, for it compares memory
         changed = {name for s in statements for name in stores(s)} - later
         names |= request.facts.names(statements[-1], sorted(reads - changed))
     chains: dict[str, list[ast.expr]] = {}
     found: list[Given] = []
     taken = {n for s in statements for n in text_.names(s)}
-    for node in (n for s in statements for n in _roots_read(s, reads)):
+    for node in (n for s in statements for n in _roots_read(s, reads) if n not in but):
         root = pure_code.root_of(node)
         assert isinstance(root, ast.Name)
         if effect_params.annotation(names.get(root.id, ())) is None:
@@ -80,6 +85,14 @@ def _roots_read(statement: ast.stmt, reads: frozenset[str]) -> Iterator[ast.expr
             yield chain
 
 
+class NotPassable(Refused):
+    """``name`` is, or holds, what an op can't take."""
+
+    def __init__(self, name: str, reason: str, next_step: str) -> None:
+        super().__init__(reason, next_step)
+        self.name = name
+
+
 def not_passable(node: ast.expr, facts: Sequence[Fact]) -> Refused:
     code = ast.unparse(node)
     if not facts:
@@ -87,7 +100,8 @@ def not_passable(node: ast.expr, facts: Sequence[Fact]) -> Refused:
             f"No recorded input reaches `{code}` in line {node.lineno}.", "Give inputs that run this line."
         )
     types = " or a ".join(sorted({fact.type.removeprefix("builtins.") for fact in facts}))
-    return Refused(
+    return NotPassable(
+        code.partition(".")[0],
         f"`{code}` is a {types}, which an op can't take as a parameter.",
         "Put what is needed of it (a tensor, a number) into a variable first.",
     )

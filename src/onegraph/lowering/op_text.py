@@ -144,8 +144,9 @@ def definition(
     given: Sequence[Given],
     written: Sequence[str],
     results: Results,
+    methods: Mapping[ast.AST, str] | None = None,
 ) -> str:
-    """The op: decorator, signature, the statements, and what they hand on."""
+    """The op: decorator, signature, the statements, and what they hand on. ``methods``: text for other nodes."""
     unit = text_.indent_unit(text)
     parameters = [f"{each.name}: {each.annotation.replace('torch.', torch + '.')}" for each in given]
     gives = "tuple[" + ", ".join([f"{torch}.Tensor"] * len(results.fakes)) + "]"
@@ -165,6 +166,7 @@ def definition(
     decorator = text_.wrap_call(f"{helper}({', '.join(told)})").replace(helper, f"@{helper}", 1)
     source = Source(text)
     replaced: dict[ast.AST, str] = {node: each.name for each in given for node in each.nodes}
+    replaced.update(methods or {})
     blocks = "".join(source.block([s], replaced) for s in statements)
     handed = f"return {', '.join(results.names)}\n" if results.names else ""
     return f"{decorator}\n{head}\n{text_.reindent(blocks + handed, unit)}"
@@ -175,6 +177,8 @@ def with_call(text: str, statements: Sequence[ast.stmt], call: str) -> str:
     for statement in reversed(statements):
         first, last = text_.first_line(statement), text_.position(statement)[2]
         indent = text_.indent_of(text, first)
-        block = text_.wrap_call(indent + call) + "\n" if statement is statements[-1] else ""
+        block = "" if statement is not statements[-1] else text_.wrap_call(indent + call) + "\n"
+        if "\n" in call and block:
+            block = text_.reindent(call, indent)
         text = text_.replace_lines(text, first, last, block)
     return text

@@ -26,10 +26,12 @@ BUILTINS = frozenset(
         "frozenset",
         "int",
         "isinstance",
+        "iter",
         "len",
         "list",
         "max",
         "min",
+        "next",
         "pow",
         "range",
         "reversed",
@@ -135,7 +137,7 @@ def _check_node(node: ast.AST, modules: dict[str, str], shadowed: set[str], loca
         raise Refused(
             f"Line {node.lineno} sets the attribute `{node.attr}`.", "Set it behind the loop or the branch."
         )
-    if isinstance(node, ast.NamedExpr | ast.Lambda | ast.Await | ast.Yield | ast.YieldFrom):
+    if isinstance(node, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom):
         raise Refused(f"Line {node.lineno} holds a {type(node).__name__.lower()} expression.", _STAYS)
     if isinstance(node, ast.Call):
         name = _refusal(node, modules, shadowed, local)
@@ -151,7 +153,7 @@ def _refusal(
 ) -> str | None:
     """The name of a called function that may do more than compute; None for one that doesn't."""
     shown = ast.unparse(node.func)
-    if any(keyword.arg == "out" for keyword in node.keywords):
+    if any(keyword.arg == "out" or _drops(keyword) for keyword in node.keywords):
         return shown
     if isinstance(node.func, ast.Name):
         name = node.func.id
@@ -165,6 +167,11 @@ def _refusal(
         head, _, rest = shown.partition(".")
         return None if head in modules and _of_torch(f"{modules[head]}.{rest}") else shown
     return shown if _acts(node.func.attr) else None
+
+
+def _drops(keyword: ast.keyword) -> bool:
+    """``dropout_p=p``: attention that draws random numbers."""
+    return keyword.arg == "dropout_p" and getattr(keyword.value, "value", None) != 0
 
 
 def _of_torch(dotted: str) -> bool:

@@ -17,7 +17,8 @@ from onegraph.lowering.effect_params import SCALARS
 from onegraph.lowering.effect_scope import Scope, loads, scope_of, stores
 from onegraph.lowering.host_shapes import fake_of, kinds
 from onegraph.lowering.known_size import Sizes
-from onegraph.lowering.op_given import Given
+from onegraph.lowering.op_given import Given, NotPassable
+from onegraph.lowering.op_methods import asked_of, guarded, own_methods
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.toplevel import helper_in, with_definition
 from onegraph.model import Candidate, Declined, Level
@@ -49,8 +50,7 @@ def written_in_op(request: Request, kind: str) -> Iterator[Candidate | Declined]
     for block, at in _blocks(scope, statement):
         for end in range(at + 1, min(len(block), at + LONGEST) + 1):
             try:
-                run = _run(tree, scope, block[:at], block[at:end])
-                candidate = _candidate(request, tree, scope, run, kind)
+                candidate = _from_where_it_can(request, tree, scope, block, (at, end), kind)
             except Refused as error:
                 refused = refused or error
                 continue
@@ -58,6 +58,24 @@ def written_in_op(request: Request, kind: str) -> Iterator[Candidate | Declined]
             return
     assert refused is not None
     yield Declined(kind, refused.reason, refused.next_step)
+
+
+def _from_where_it_can(
+    request: Request, tree: ast.Module, scope: Scope, block: list[ast.stmt], place: tuple[int, int], kind: str
+) -> Candidate:
+    """The statements at a place as an op, with those above that make what no op can take (a list, an iterator). Raises
+    Refused."""
+    at, end = place
+    while True:
+        try:
+            return _candidate(request, tree, scope, _run(tree, scope, block[:at], block[at:end]), kind)
+        except NotPassable as error:
+            made = [
+                n for n in range(at) if isinstance(block[n], ast.Assign) and error.name in stores(block[n])
+            ]
+            if not made:
+                raise
+            at = made[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +286,19 @@ def _made_from(run: _Run, tensors: set[str]) -> dict[str, set[str]]:
                 targets, source = [node.target], node.iter
             else:
                 continue
-            names = {n.id for n in ast.walk(source) if isinstance(n, ast.Name)}
+            names = set(_held(source))
             for name in {n for target in targets for n in pure_code.names_stored(target)}:
                 found.setdefault(name, set()).update(names)
     return found
+
+
+def _held(node: ast.AST) -> Iterator[str]:
+    """The names whose memory the value of an expression may be, or hold: a difference or a quotient is new."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    new = isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add | ast.Mult | ast.BitOr)
+    for child in ast.iter_child_nodes(node) if not new else ():
+        yield from _held(child)
 
 
 def _check_tensors(run: _Run, given: Sequence[Given], written: Sequence[Given]) -> None:
@@ -299,7 +326,9 @@ def _candidate(request: Request, tree: ast.Module, scope: Scope, run: _Run, kind
     assert function is not None
     if not all(effect_text.owns_lines(text, s) and not effect_text.is_elif(text, s) for s in run.statements):
         raise Refused("The code shares its lines with other statements.", "Put it on lines of its own.")
-    given = op_given.given(request, scope, run.statements, run.reads)
+    methods = own_methods(tree, scope, run.statements)
+    named = {node for method in methods for node in method.nodes}
+    given = op_given.given(request, scope, run.statements, run.reads, named)
     written = _written(run, given)
     _check_tensors(run, given, written)
     torch = text_.ensure_torch_import(text)[1]
@@ -309,12 +338,17 @@ def _candidate(request: Request, tree: ast.Module, scope: Scope, run: _Run, kind
     name = text_.unused_name(tree, base)
     helper = helper_in(text, op_text.HELPER, op_text.HELPER_TEXT, torch)
     names = [each.name for each in written]
-    block = op_text.definition(text, name, helper.name, torch, run.statements, given, names, results)
+    replaced = {node: code for method in methods for node, code in method.replaced().items()}
+    block = op_text.definition(
+        text, name, helper.name, torch, run.statements, given, names, results, replaced
+    )
     call = f"{name}({', '.join(each.argument for each in given)})"
     if run.returned:
         call = f"return {call}"
     elif results.names:
         call = f"{', '.join(results.names)} = {call}"
+    if asked := asked_of(methods):
+        call = guarded(text, run.statements, call, asked)
     moved = op_text.with_call(text, run.statements, call)
     done = with_definition(moved, run.statements[0].lineno, helper, block)
     done, _ = text_.ensure_torch_import(done)
@@ -367,7 +401,11 @@ def _results(
     if unknown:
         raise Refused(f"The size of `{unknown[0]}` depends on values.", CAPTURE)
     fakes = []
-    firsts = {each.name: each.facts[0] for each in given}
+    iterated = {n.id for s in run.statements if isinstance(s, ast.For) for n in loads(s.iter)}
+    ranked = sorted(
+        given, key=lambda each: each.root not in iterated
+    )  # a result for each trip is as long as that
+    firsts = {each.name: each.facts[0] for each in ranked}
     free = same_dtype.follows(run.statements, lambda node: request.facts.values(node)[0])
     like = (
         next((each.name for each in given if all(map(same_dtype.is_float, each.facts))), "") if free else ""
