@@ -1,4 +1,4 @@
-"""Ops of code that begins with lists and iterators, and calls methods of its class."""
+"""Ops of code that begins with lists and iterators, calls methods of its class, gives positions of any number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from onegraph.lowering.written import written_in_op
-from onegraph.model import Call, Candidate, Declined, Level, Outcome, Owner, Program, Site
+from onegraph.model import Break, Call, Candidate, Declined, Level, Outcome, Owner, Program, Site
 from onegraph.rewrite import text as edit
 from onegraph.rewrite.facts import measure
 from onegraph.rewrite.request import Request
@@ -83,10 +83,11 @@ def inputs(images: int = 2) -> tuple[torch.Tensor, ...]:
     return kinds, torch.tensor([[2, 2]]).repeat(images, 1), mask
 
 
-def proposed(folder: Path, text: str) -> Candidate | Declined:
+def proposed(folder: Path, text: str, *, captured: bool = False) -> Candidate | Declined:
     made = module(folder, text)
     path = str(made.__file__)
     source = Path(path).read_text()
+    breaks = (Break("GuardOnDataDependentSymNode", "", Outcome.RESUMED, ()),) if captured else ()
     listed = next(
         n
         for n in ast.walk(edit.parse(source))
@@ -104,6 +105,7 @@ def proposed(folder: Path, text: str) -> Candidate | Declined:
         0,
         False,
         "",
+        breaks,
     )
     program = Program("model", made.Model(), (Call(inputs()),))
     facts = measure(program, Workspace(), path)
@@ -135,4 +137,39 @@ def test_a_class_that_overrides_the_method_runs_its_own(tmp_path: Path, after: A
 @pytest.mark.parametrize("text", [BY_OBJECT, LOGS], ids=["it looks at its object", "it prints"])
 def test_a_method_that_does_more_stays_outside(tmp_path: Path, text: str) -> None:
     found = proposed(tmp_path, text)
+    assert isinstance(found, Declined)
+
+
+WINDOWS = """\
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, kinds, grids, mask):
+        index: list = []
+        ends = [0]
+        current = grids[:, 0]
+        for rows in current.tolist():
+            index.append(torch.arange(rows) + ends[-1])
+            ends.append(ends[-1] + rows)
+        index = torch.cat(index)
+        ends = torch.tensor(ends).unique_consecutive()
+        return kinds.flatten()[index] * 2, ends
+"""
+
+
+def test_positions_of_any_number_where_sizes_are_captured(tmp_path: Path) -> None:
+    found = proposed(tmp_path, WINDOWS, captured=True)
+    assert isinstance(found, Candidate), found
+    before, after = module(tmp_path, WINDOWS), module(tmp_path, found.text)
+    torch._dynamo.reset()
+    compiled = torch.compile(after.Model(), backend="aot_eager", fullgraph=True)
+    for sizes in ([2, 3], [4, 1]):
+        given = torch.arange(14).view(2, 7), torch.tensor(sizes)[:, None].repeat(1, 2), torch.ones(2, 7)
+        for ours, theirs in zip(compiled(*given), before.Model()(*given), strict=True):
+            assert torch.equal(ours, theirs)
+
+
+def test_positions_of_any_number_are_left_where_sizes_break_the_graph(tmp_path: Path) -> None:
+    found = proposed(tmp_path, WINDOWS)
     assert isinstance(found, Declined)

@@ -8,6 +8,7 @@ tensors. It has a backward pass, which runs the code once more. It still waits f
 Relaxed: the same where another tensor with a gradient goes into it: zeros where eager mode may leave None.
 Relaxed: a loop over the places where a mask is set (``for expert in hit.nonzero()``) becomes one over all places, where
 a trip only writes into rows that it selects by that mask; ``fullgraph=True`` captures how many rows there are.
+Where torch captures sizes, such an op may give integers of a size that nobody knows (positions, lengths).
 Declined: code whose result has a size that nobody knows. There torch captures the size itself with
 ``torch.compile(..., fullgraph=True)`` or ``torch._dynamo.config.capture_dynamic_output_shape_ops = True``.
 """

@@ -38,6 +38,12 @@ def fake_of(result: Fact, given: Mapping[str, Fact], source: ast.AST, torch: str
     return f"{torch}.empty(({terms}), dtype={f'{like}.dtype' if like else _dtype(result, torch)}{where})"
 
 
+def open_fake(result: Fact, given: Mapping[str, Fact], torch: str) -> str:
+    """The same where values decide each size: ``_any()`` stands for a new one."""
+    terms = ", ".join(["_any()"] * len(result.shape or ())) + ("," if len(result.shape or ()) == 1 else "")
+    return f"{torch}.empty(({terms}), dtype={_dtype(result, torch)}{_device(result, given)})"
+
+
 def _dtype(result: Fact, torch: str) -> str:
     name = str(result.dtype)
     if result.is_tensor:

@@ -14,8 +14,9 @@ HELPER = "_code_op"
 HELPER_TEXT = '''\
 def {name}(*written, gives=None, known=None):
     """A plain call in eager mode, one op inside a compiled graph. ``written``: the tensors that the code writes into;
-    ``gives``: empty tensors like those that it returns; ``known``: the kinds of arguments for which that holds. With
-    others, and where tensors share the memory that is written, the code itself is compiled."""
+    ``gives``: empty tensors like those that it returns, of sizes ``_any()`` where values decide; ``known``: the kinds
+    of arguments for which that holds. With others, and where tensors share the memory that is written, the code itself
+    is compiled."""
     import inspect
     import re
 
@@ -27,8 +28,13 @@ def {name}(*written, gives=None, known=None):
         while hasattr(getattr({torch}.ops, namespace), name):  # the module was loaded before
             name += "_"
 
-        def told(*args):
-            return [{torch}.empty_like(args[n]) for n in places] + (list(gives(*args)) if gives else [])
+        open_sizes = gives is not None and "_any" in inspect.signature(gives).parameters
+
+        def told(*args, size=None):
+            known = [{torch}.empty_like(args[n]) for n in places]
+            if not open_sizes:
+                return known + (list(gives(*args)) if gives else [])
+            return known + list(gives(*args, _any=size or {torch}.library.get_ctx().new_dynamic_size))
 
         def run(*args):
             args = [arg.clone() if n in places else arg for n, arg in enumerate(args)]
@@ -36,9 +42,11 @@ def {name}(*written, gives=None, known=None):
             made = function(*args) if gives else function(*args) or ()
             made = made if isinstance(made, tuple) else (made,)
             results = [args[n] for n in places] + [value.clone() for value in made]
-            for result, wanted in zip(results, told(*args)):
-                if (result.shape, result.dtype) != (wanted.shape, wanted.dtype):
-                    found, due = tuple(result.shape), tuple(wanted.shape)
+            for result, wanted, other in zip(results, told(*args, size=lambda: 0), told(*args, size=lambda: 1)):
+                found, due = tuple(result.shape), tuple(wanted.shape)
+                if len(found) == len(due):  # what is open is what differs between the two
+                    due = tuple(n if low < high else low for n, low, high in zip(found, due, other.shape))
+                if (found, result.dtype) != (due, wanted.dtype):
                     raise RuntimeError(f"{{name}} gave {{result.dtype}} {{found}}, not {{wanted.dtype}} {{due}}")
             return [result.contiguous() if n >= len(places) else result for n, result in enumerate(results)]
 
@@ -160,7 +168,8 @@ def definition(
         fakes = (
             f"({', '.join(results.fakes)},)" if len(results.fakes) == 1 else f"({', '.join(results.fakes)})"
         )
-        told.append(f"gives=lambda {', '.join(each.name for each in given)}: {fakes}")
+        names = [each.name for each in given] + ["*, _any"] * any("_any()" in each for each in results.fakes)
+        told.append(f"gives=lambda {', '.join(names)}: {fakes}")
     if known:
         told.append(f"known={{{', '.join(known)}}}")
     decorator = text_.wrap_call(f"{helper}({', '.join(told)})").replace(helper, f"@{helper}", 1)

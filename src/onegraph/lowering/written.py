@@ -1,21 +1,21 @@
 """Code that no graph can hold becomes an op, where it only computes tensors and writes into tensors.
 
 The op returns new values of the tensors that the code writes, which keep their size, and the tensors that it makes,
-whose size must follow from what goes in (it is checked each time). Its backward pass runs the code once more and
-lets autograd differentiate it: the code draws no random numbers, so that gives the same. Called outside the compiler
-the code runs as before.
+whose size must follow from what goes in (it is checked each time); where torch captures sizes, integers of any size
+too. Its backward pass runs the code once more and lets autograd differentiate it: the code draws no random numbers, so
+that gives the same. Called outside the compiler the code runs as before.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from onegraph.lowering import effect_text, op_given, op_text, pure_code, same_dtype
 from onegraph.lowering.effect_params import SCALARS
 from onegraph.lowering.effect_scope import Scope, loads, scope_of, stores
-from onegraph.lowering.host_shapes import fake_of, kinds
+from onegraph.lowering.host_shapes import fake_of, kinds, open_fake
 from onegraph.lowering.known_size import Sizes
 from onegraph.lowering.op_given import Given, NotPassable
 from onegraph.lowering.op_methods import asked_of, guarded, own_methods
@@ -55,9 +55,11 @@ def written_in_op(request: Request, kind: str) -> Iterator[Candidate | Declined]
                 refused = refused or error
                 continue
             yield candidate
-            return
-    assert refused is not None
-    yield Declined(kind, refused.reason, refused.next_step)
+            if "_any()" not in candidate.text or "_any()" in request.text:
+                return
+            break  # what asks for such a size further down may have to move, too
+    if refused is not None:
+        yield Declined(kind, refused.reason, refused.next_step)
 
 
 def _from_where_it_can(
@@ -66,16 +68,19 @@ def _from_where_it_can(
     """The statements at a place as an op, with those above that make what no op can take (a list, an iterator). Raises
     Refused."""
     at, end = place
+    inside: set[str] = set()  # names of what no op can take
     while True:
         try:
-            return _candidate(request, tree, scope, _run(tree, scope, block[:at], block[at:end]), kind)
+            return _candidate(
+                request, tree, scope, _run(tree, scope, block[:at], block[at:end], inside), kind
+            )
         except NotPassable as error:
-            made = [
-                n for n in range(at) if isinstance(block[n], ast.Assign) and error.name in stores(block[n])
-            ]
+            inside.add(error.name)
+            made = [s for s in block[:at] if isinstance(s, ast.Assign | ast.AnnAssign)]
+            made = [s for s in made if error.name in stores(s)]
             if not made:
                 raise
-            at = made[-1]
+            at = block.index(made[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +107,16 @@ def _blocks(scope: Scope, statement: ast.stmt) -> Iterator[tuple[list[ast.stmt],
             return
 
 
-def _run(tree: ast.Module, scope: Scope, before: Sequence[ast.stmt], statements: Sequence[ast.stmt]) -> _Run:
+def _run(
+    tree: ast.Module,
+    scope: Scope,
+    before: Sequence[ast.stmt],
+    statements: Sequence[ast.stmt],
+    inside: Container[str] = (),
+) -> _Run:
     function = scope.function
     assert function is not None
-    moved = _without_outside(tree, function, statements, scope.names)
+    moved = _without_outside(tree, function, statements, scope.names, inside)
     pure_code.check(tree, moved, scope.names, may_return=True)
     moved = _with_sources(tree, scope, before, moved)
     _check_scope(function, moved)
@@ -149,9 +160,14 @@ def _plain_bindings(statement: ast.stmt) -> Iterator[set[str]]:
 
 
 def _without_outside(
-    tree: ast.Module, function: ast.AST, statements: Sequence[ast.stmt], local: frozenset[str]
+    tree: ast.Module,
+    function: ast.AST,
+    statements: Sequence[ast.stmt],
+    local: frozenset[str],
+    inside: Container[str],
 ) -> list[ast.stmt]:
-    """The statements without those that make what is used behind and can run before the others."""
+    """The statements without those that make what is used behind and can run before the others. What makes names that
+    have to be ``inside`` stays."""
     moved: list[ast.stmt] = []
     names: set[str] = set()  # that the moved ones read or bind
     bound: set[str] = set()
@@ -160,7 +176,12 @@ def _without_outside(
         simple = isinstance(statement, ast.Assign) and all(isinstance(t, ast.Name) for t in statement.targets)
         free = number > 0 and simple and not (read & bound or own & names)
         written = any(True for _ in pure_code.written_roots([*moved, statement]))
-        if free and not written and own & _read_behind(function, statements, set()):
+        if (
+            free
+            and not written
+            and not any(name in inside for name in own)
+            and own & _read_behind(function, statements, set())
+        ):
             pure_code.check(tree, [statement], local)
             continue
         moved.append(statement)
@@ -293,12 +314,16 @@ def _made_from(run: _Run, tensors: set[str]) -> dict[str, set[str]]:
 
 
 def _held(node: ast.AST) -> Iterator[str]:
-    """The names whose memory the value of an expression may be, or hold: a difference or a quotient is new."""
+    """The names whose memory the value of an expression may be, or hold: a difference, a quotient, a number is new."""
     if isinstance(node, ast.Name):
         yield node.id
     new = isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add | ast.Mult | ast.BitOr)
-    for child in ast.iter_child_nodes(node) if not new else ():
+    called = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+    for child in ast.iter_child_nodes(node) if not new and called not in _NUMBERS else ():
         yield from _held(child)
+
+
+_NUMBERS = frozenset(("bool", "float", "int", "item", "len", "numel", "round", "size", "tolist"))
 
 
 def _check_tensors(run: _Run, given: Sequence[Given], written: Sequence[Given]) -> None:
@@ -356,11 +381,12 @@ def _candidate(request: Request, tree: ast.Module, scope: Scope, run: _Run, kind
     first, last = run.statements[0].lineno, text_.position(run.statements[-1])[2]
     others = [fact for each in given if each not in written for fact in each.facts]
     floating = any((fact.dtype or "").startswith(("torch.float", "torch.bfloat")) for fact in others)
-    sized = (_SIZE_NOTE.format(", ".join(results.fakes)),) if results.fakes else ()
+    due = [fake for fake in results.fakes if "_any()" not in fake]
+    sized = (_SIZE_NOTE.format(", ".join(due)),) if due else ()
     lines = f"line {first}" if first == last else f"lines {first} to {last}"
     return Candidate(
         kind=kind,
-        level=Level.RELAXED if floating or sized else Level.EXACT,
+        level=Level.RELAXED if floating or results.fakes else Level.EXACT,
         title=f"{lines}: one op that {_does(written, run)}",
         text=done,
         functions=(qualified,),
@@ -396,9 +422,10 @@ def _results(
         found = [(name, tuple(after.get(name, ()))) for name in run.results]
     sizes = Sizes(run.statements, lambda node: request.facts.values(node)[0])
     unknown = [name for name in run.results if name in sizes.unknown]
-    if run.returned and not all(map(sizes.known, values)):
-        unknown = [found[0][0]]
-    if unknown:
+    if run.returned:
+        unknown = [ast.unparse(value) for value in values if not sizes.known(value)]
+    opened = _captured(request) and all(_of_integers(facts) for name, facts in found if name in unknown)
+    if unknown and not opened:
         raise Refused(f"The size of `{unknown[0]}` depends on values.", CAPTURE)
     fakes = []
     iterated = {n.id for s in run.statements if isinstance(s, ast.For) for n in loads(s.iter)}
@@ -416,6 +443,9 @@ def _results(
         if not all(fact.is_tensor for fact in facts):
             types = " or a ".join(sorted({fact.type.removeprefix("builtins.") for fact in facts}))
             raise Refused(f"`{name}` is a {types}, which no graph can hold.", "Keep it a tensor.")
+        if name in unknown:
+            fakes.append(open_fake(facts[0], firsts, torch))
+            continue
         source = ast.Module([*run.statements], [])
         told = {
             fake_of(fact, firsts, source, torch, like if same_dtype.is_float(fact) else "") for fact in facts
@@ -430,6 +460,23 @@ def _results(
         known = {each.name: _taken(each.facts, torch) for each in given}
         known = {name: taken for name, taken in known.items() if taken != (f"{torch}.Tensor",)}
     return op_text.Results(() if run.returned else run.results, tuple(fakes), run.returned, known)
+
+
+def _captured(request: Request) -> bool:
+    """Whether torch captures sizes that depend on values here: it asked for one of them."""
+    return any(each.gb_type.startswith(("UserError", "GuardOnDataDependent")) for each in request.site.breaks)
+
+
+def _of_integers(facts: Sequence[Fact]) -> bool:
+    """Whether results are positions, lengths, flags: no part of the gradient."""
+    alike = {(fact.dtype, len(fact.shape or ()), fact.device) for fact in facts}
+    return len(alike) == 1 and all(
+        fact.is_tensor and fact.shape and not fact.requires_grad and (fact.dtype or "") in _INTEGERS
+        for fact in facts
+    )
+
+
+_INTEGERS = frozenset(f"torch.{name}" for name in ("bool", "uint8", "int8", "int16", "int32", "int64"))
 
 
 def _taken(facts: Sequence[Fact], torch: str) -> tuple[str, ...]:
