@@ -35,7 +35,7 @@ def given(
 ) -> list[Given]:
     """What the statements read from outside; not what the op names otherwise (``but``)."""
     names = dict(request.facts.names(statements[0], sorted(reads)))
-    later = {name for name in reads if all(fact.type == UNDEFINED for fact in names.get(name, ()))}
+    later = {n for n in reads if any(f.type == UNDEFINED for f in names.get(n, ())) or not names.get(n)}
     if later:  # bound between the statements that move; the others from the same run, for it compares memory
         changed = {name for s in statements for name in stores(s)} - later
         names |= request.facts.names(statements[-1], sorted(reads - changed))
