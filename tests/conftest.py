@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -11,22 +10,18 @@ from types import ModuleType
 
 import pytest
 
+from imported import imported
+
 
 @pytest.fixture
 def load(tmp_path: Path) -> Iterator[Callable[..., ModuleType]]:
-    """``load(text, name="m")`` writes ``name.py`` (byte for byte) and imports it."""
+    """``load(text, name="m")`` writes a file (byte for byte) and imports it."""
     loaded: list[str] = []
 
     def load(text: str, name: str = "m", *, dedent: bool = True) -> ModuleType:
-        name = f"{name}_{tmp_path.name}".replace("-", "_")
-        path = tmp_path / f"{name}.py"
-        path.write_bytes((textwrap.dedent(text).lstrip("\n") if dedent else text).encode())
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        loaded.append(name)
-        spec.loader.exec_module(module)
+        text = textwrap.dedent(text).lstrip("\n") if dedent else text
+        module = imported(tmp_path, text, f"{name}_{tmp_path.name}".replace("-", "_"))
+        loaded.append(module.__name__)
         return module
 
     yield load

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
-import itertools
 import random
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,28 +16,7 @@ import pytest
 import torch
 
 import onegraph
-from onegraph import pipeline
-from onegraph.model import Call, FixResult, Program
-
-_count = itertools.count()
-
-
-def load(folder: Path, text: str) -> ModuleType:
-    name = f"adversary_ops_{next(_count)}"
-    path = folder / f"{name}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def fixed(folder: Path, text: str) -> FixResult:
-    module = load(folder, text)
-    calls = tuple(Call(arguments) for arguments in module.inputs())
-    return pipeline.fix(Program("program", module.program, calls, {"backend": "aot_eager"}))
+from imported import fixed, imported
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -85,12 +61,12 @@ def run(module: ModuleType, backend: str | None) -> list[dict[str, Any]]:
 def test_calls_of_another_kind(name: str, tmp_path: Path) -> None:
     text = ops_programs.MENDED[name]
     (change,) = fixed(tmp_path, text).changes
-    expected = run(load(tmp_path, text), None)
+    expected = run(imported(tmp_path, text), None)
     assert any("outputs" in each for each in expected)
     for backend in (None, "eager", "aot_eager"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = run(load(tmp_path, change.mended), backend)
+            found = run(imported(tmp_path, change.mended), backend)
         for number, (own, eager) in enumerate(zip(found, expected, strict=True)):
             where = f"{backend}, call {number}: "
             torch.testing.assert_close(own, eager, rtol=0, atol=0, msg=where.__add__)
@@ -107,7 +83,7 @@ def test_declined(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["TOTAL", "LAYER_IN_PLACE"])
 def test_a_model_that_is_converted_stays_one_graph(name: str, tmp_path: Path) -> None:
     (change,) = fixed(tmp_path, ops_programs.MENDED[name]).changes
-    module = load(tmp_path, change.mended)
+    module = imported(tmp_path, change.mended)
     torch._dynamo.reset()
     first, *rest = module.inputs()[0]
     program = torch.compile(module.program, backend="eager", fullgraph=True)
@@ -116,7 +92,7 @@ def test_a_model_that_is_converted_stays_one_graph(name: str, tmp_path: Path) ->
 
 def test_compile_mends_a_loop_over_a_tensor_of_unknown_size(tmp_path: Path) -> None:
     """Torch raises here what it raises nowhere else, and it reached the user."""
-    module = load(tmp_path, ops_programs.OVERLAP)
+    module = imported(tmp_path, ops_programs.OVERLAP)
     (call,) = module.inputs()
     mended = onegraph.compile(module.program, backend="eager")
     torch.testing.assert_close(mended(*call), module.program(*call))

@@ -7,11 +7,9 @@ wrapper does with it.
 from __future__ import annotations
 
 import copy
-import importlib.util
 import inspect
 import logging
 import pickle
-import sys
 import threading
 import traceback
 import warnings
@@ -23,6 +21,7 @@ from typing import Any
 import pytest
 import torch
 
+from imported import imported
 from onegraph.deliver.compiled import compile
 from onegraph.deliver.left import GraphBreaksLeft, GraphBreaksLeftWarning
 from onegraph.model import (
@@ -207,16 +206,7 @@ class Mender:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[ModuleType]:
-    name = f"program_{tmp_path.name}".replace("-", "_")
-    path = tmp_path / f"{name}.py"
-    path.write_text(PROGRAM)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[name]
+    yield imported(tmp_path, PROGRAM)
     torch._dynamo.reset()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import itertools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from imported import imported
 from onegraph.diagnose import diagnose
 from onegraph.kinds import registry
 from onegraph.model import Call, Candidate, Declined, Findings, Level, Program
@@ -65,20 +64,12 @@ Load = Callable[[str], Loaded]
 @pytest.fixture
 def load(tmp_path: Path) -> Iterator[Load]:
     """``load(text)`` writes the text to a file of its own and imports it."""
-    count = itertools.count()
     names: list[str] = []
 
     def load(text: str) -> Loaded:
-        name = f"example_{abs(hash(tmp_path))}_{next(count)}"
-        path = tmp_path / f"{name}.py"
-        path.write_bytes(text.encode())
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        names.append(name)
-        spec.loader.exec_module(module)
-        return Loaded(str(path), text, module)
+        module = imported(tmp_path, text)
+        names.append(module.__name__)
+        return Loaded(str(module.__file__), text, module)
 
     yield load
     for name in names:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import itertools
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from imported import imported
 from onegraph.lowering.effects import Effect, Moved, move_to_op
 from onegraph.model import Call, Level, Outcome, Owner, Program, Site
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.facts import measure
 from onegraph.rewrite.request import Request
 from onegraph.rewrite.workspace import Workspace
-
-_COUNT = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -58,16 +54,8 @@ class Loaded:
 
 
 def load(folder: Path, text: str, name: str = "") -> Loaded:
-    """Import a text from a file of its own (under a module name of its own, if none is given)."""
-    name = name or f"effects_{next(_COUNT)}"
-    path = folder / f"{name}_{next(_COUNT)}.py"
-    path.write_bytes(text.encode())
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return Loaded(str(path), text, module)
+    module = imported(folder, text, name)
+    return Loaded(str(module.__file__), text, module)
 
 
 def move(loaded: Loaded, start: str, *calls: tuple[Any, ...], verb: str = "print", **how: Any) -> Moved:

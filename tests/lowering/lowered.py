@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import itertools
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import Any
 
 import torch
 
+from imported import imported
 from onegraph.lowering import helper, lower_branch
 from onegraph.model import Call, Candidate, Declined, Level, Outcome, Owner, Program, Site
 from onegraph.rewrite import text as edit
@@ -21,7 +19,6 @@ from onegraph.rewrite.request import Facts, Request
 from onegraph.rewrite.workspace import Workspace
 
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"
-_count = itertools.count()
 
 
 def inputs() -> list[torch.Tensor]:
@@ -48,16 +45,9 @@ class Loaded:
 
 def load(folder: Path, text: str, given: Sequence[tuple[Any, ...]] | None = None) -> Loaded:
     """``text`` is the module behind its imports; ``f`` takes one tensor, or what is ``given``."""
-    name = f"lowered_{next(_count)}"
-    path = folder / f"{name}.py"
-    path.write_text(HEAD + text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+    module = imported(folder, HEAD + text)
     calls = tuple(Call(args) for args in (given or [(x,) for x in inputs()]))
-    return Loaded(HEAD + text, str(path), Program("f", module.f, calls))
+    return Loaded(HEAD + text, str(module.__file__), Program("f", module.f, calls))
 
 
 def lower(

@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 
-from onegraph import pipeline
+from imported import fixed, imported
 from onegraph.lowering.empty_shortcut import is_size
-from onegraph.model import Call, FixResult, Program
-
-COUNTER = iter(range(1000))
-
-
-def module(folder: Path, text: str) -> ModuleType:
-    name = f"code_op_{next(COUNTER)}"
-    path = folder / f"{name}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[name] = made
-    spec.loader.exec_module(made)
-    return made
-
-
-def mended(folder: Path, text: str) -> FixResult:
-    made = module(folder, text)
-    calls = tuple(Call(arguments) for arguments in made.inputs())
-    return pipeline.fix(Program("program", made.program, calls, {"backend": "aot_eager"}))
-
 
 PENALTY = """\
 import torch
@@ -55,8 +30,8 @@ def inputs():
 
 
 def test_the_op_has_a_backward_pass(tmp_path: Path) -> None:
-    result = mended(tmp_path, PENALTY)
-    after = module(tmp_path, result.changes[0].mended)
+    result = fixed(tmp_path, PENALTY)
+    after = imported(tmp_path, result.changes[0].mended)
     seen = torch.tensor([0, 6, 3])
     plain, compiled = (torch.linspace(-1, 2, 7, requires_grad=True) for _ in range(2))
     expected = after.program(plain, seen)
@@ -90,7 +65,7 @@ def test_the_op_has_a_backward_pass(tmp_path: Path) -> None:
 )
 def test_refused(tmp_path: Path, body: str, reason: str) -> None:
     head = "import torch\n\n\ndef program(x):\n    y = x * 2\n"
-    result = mended(tmp_path, f"{head}{body}\n\n\ndef inputs():\n    return [(torch.ones(3),)]\n")
+    result = fixed(tmp_path, f"{head}{body}\n\n\ndef inputs():\n    return [(torch.ones(3),)]\n")
     assert not result.changes
     told = [repair.reason for repair in result.repairs]
     assert any(reason in each for each in told), told

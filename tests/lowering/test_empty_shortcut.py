@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from pathlib import Path
 
 import pytest
 import torch
 
+from imported import imported
 from onegraph.kinds import registry
 from onegraph.lowering.empty_shortcut import without_empty_shortcut
 from onegraph.model import Break, Call, Candidate, Declined, Frame, Level, Outcome, Owner, Program, Site, Span
@@ -42,18 +42,14 @@ AFTER = CONTINUES.replace("        if rows.numel() == 0:\n            continue\n
 
 
 def proposed(folder: Path, text: str, groups: list[int]) -> Candidate | Declined:
-    path = folder / "shortcut_program.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location("shortcut_program", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = imported(folder, text)
+    path = str(module.__file__)
     node = next(n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.If))
-    span = Span(str(path), node.lineno, node.test.col_offset, node.lineno, node.test.end_col_offset or 0)
+    span = Span(path, node.lineno, node.test.col_offset, node.lineno, node.test.end_col_offset or 0)
     site = Site("branch_on_size", span, "", "program", Outcome.RESUMED, Owner.USER, "", 1, 0, False, "")
     calls = (Call((torch.ones(4, 2), torch.tensor(groups))),)
-    facts = measure(Program("program", module.program, calls), Workspace(), str(path))
-    request = Request(site, str(path), text, Level.RELAXED, facts)
+    facts = measure(Program("program", module.program, calls), Workspace(), path)
+    request = Request(site, path, text, Level.RELAXED, facts)
     return next(iter(without_empty_shortcut(request, node, "branch_on_size")))
 
 

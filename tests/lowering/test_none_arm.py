@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
+from imported import imported
 from onegraph import verify
 from onegraph.lowering.none_arm import without_shortcut
 from onegraph.model import Call, Candidate, Declined, Level, Outcome, Owner, Program, Site
@@ -24,16 +22,9 @@ ONES, SOME = torch.ones(3, 4, dtype=torch.bool), torch.tensor([[True, False, Tru
 
 
 @pytest.fixture
-def module(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ModuleType]:
-    name, path = f"shortcut_{tmp_path.name}", tmp_path / "shortcut.py"
+def module(tmp_path: Path, request: pytest.FixtureRequest) -> ModuleType:
     body = "".join(f"    {line}\n" for line in request.param.split("\n"))
-    path.write_text(f"import torch\n\n\ndef program(x, mask=None, flag=False):\n{body}")
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    made = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    yield made
-    del sys.modules[name]
+    return imported(tmp_path, f"import torch\n\n\ndef program(x, mask=None, flag=False):\n{body}")
 
 
 def _asked(module: ModuleType) -> tuple[Program, str, list[Candidate | Declined]]:

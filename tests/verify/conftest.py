@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
-import itertools
 import textwrap
 
 import pytest
 
+from imported import imported
 from onegraph.model import Call, Program
 from onegraph.rewrite.workspace import Workspace
-
-_numbers = itertools.count()
 
 
 class Pair:
     """``before`` and ``after`` are module texts with ``program`` and ``inputs()`` in them."""
 
     def __init__(self, folder, before, after, functions=("program",)):
-        path = folder / f"mended_{next(_numbers)}.py"
-        path.write_text(textwrap.dedent(before))
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        self.module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(self.module)
+        self.module = imported(folder, textwrap.dedent(before))
+        path = self.module.__file__
         self.original = Workspace()
-        self.mended = Workspace().with_text(str(path), textwrap.dedent(after), tuple(functions))
+        self.mended = Workspace().with_text(path, textwrap.dedent(after), tuple(functions))
         calls = [Call(args) for args in self.module.inputs()]
-        self.program = Program(path.stem, self.module.program, tuple(calls))
+        self.program = Program(self.module.__name__, self.module.program, tuple(calls))
 
 
 @pytest.fixture
