@@ -37,6 +37,32 @@ class Refusal:
 
 LOOPS = [
     Loop(
+        "an exit by two indices, and the second is asked only where the first holds",
+        """\
+def f(x, most):
+    for scale in (1, 2):
+        if x[0, 1] > torch.sin(x[0, 3]) and x[0].sum() + scale > x[0, 2] * most:
+            return x
+        x = x * scale - 0.1
+    return x.abs()
+""",
+        "x[0, 1] > torch.sin(x[0, 3]) and x[0].sum() + scale > x[0, 2] * most",
+        _with(9.0, -9.0),
+    ),
+    Loop(
+        "an exit by a condition that is too long for a lambda",
+        """\
+def f(x, most):
+    for _ in range(2):
+        x = x * 0.5
+        if torch.sin(torch.tanh(((x[0, 0] * 1.0) - most) * 2)) < 0.5:
+            return x
+    return x + 1
+""",
+        "torch.sin(torch.tanh((x[0, 0] * 1.0 - most) * 2)) < 0.5",
+        _with(2.0, 3.0),
+    ),
+    Loop(
         "Python's limit behind the tensor's condition, in one test",
         """\
 def f(x, most):

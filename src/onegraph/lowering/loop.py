@@ -129,11 +129,12 @@ class _Lowered:
         lines = edit.reindent(exits.text(), edit.indent_of(text, loop.lineno))
         assert exits.last is not None
         between = edit.replace_lines(text, loop.lineno, edit.position(exits.last)[2], lines)
-        first = loop.lineno
+        before = len(between.splitlines())
         if names["_last"] in edit.names(edit.parse(between)):  # the text in between runs
-            before = len(between.splitlines())
             between = loop_helper.complete(between, {"_last": names["_last"]})
-            first += len(between.splitlines()) - before
+        if f"{cond}(" in lines:
+            between = helper.complete(between, cond=cond)
+        first = loop.lineno + len(between.splitlines()) - before
         self.predicates += exits.predicates
         return self._guards(between, exits, first, first + len(lines.splitlines()), taken)
 

@@ -245,7 +245,10 @@ def _values(function: ast.AST) -> Iterator[_Place]:
         elif isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
             for index in range(len(node.value.elts)):
                 yield from _operands(_Place(node.value, "elts", index))
-        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+        elif (
+            isinstance(node, ast.Return | ast.Assign | ast.AnnAssign | ast.NamedExpr)
+            and node.value is not None
+        ):
             yield from _operands(_Place(node, "value"))
 
 
