@@ -10,7 +10,7 @@ import torch
 
 from imported import imported
 from onegraph.kinds import registry
-from onegraph.lowering.empty_shortcut import without_empty_shortcut
+from onegraph.lowering.empty_shortcut import without_empty_shortcut, without_unset_shortcut
 from onegraph.model import Break, Call, Candidate, Declined, Frame, Level, Outcome, Owner, Program, Site, Span
 from onegraph.rewrite.facts import measure
 from onegraph.rewrite.request import Request
@@ -71,6 +71,46 @@ def test_not_where_no_call_shows_it(tmp_path: Path) -> None:
     found = proposed(tmp_path, CONTINUES.replace("out.index_add_(0, rows, x", "out.add_(x"), [0, 1, 2, 0])
     assert isinstance(found, Declined)
     assert "one outcome on every recorded call" in found.reason
+
+
+ANY = """\
+import torch
+
+
+def program(x, groups):
+    out = torch.zeros_like(x)
+    for group in range(3):
+        mask = groups == group
+        if mask.any():
+            out[mask] = x[mask] * group
+    return out
+"""
+
+
+def any_dropped(folder: Path, text: str) -> list[Candidate]:
+    path = folder / "any_program.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location("any_program", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    node = next(n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.If))
+    span = Span(str(path), node.lineno, node.test.col_offset, node.lineno, node.test.end_col_offset or 0)
+    site = Site("branch_on_tensor", span, "", "program", Outcome.RESUMED, Owner.USER, "", 1, 0, False, "")
+    calls = (Call((torch.ones(4, 2), torch.tensor([0, 1, 2, 0]))),)
+    facts = measure(Program("program", module.program, calls), Workspace(), str(path))
+    return list(without_unset_shortcut(Request(site, str(path), text, Level.RELAXED, facts), node, site.kind))
+
+
+def test_a_mask_that_is_nowhere_set_needs_no_shortcut(tmp_path: Path) -> None:
+    (found,) = any_dropped(tmp_path, ANY)
+    assert "if mask" not in found.text
+    assert "\n        out[mask] = x[mask] * group\n" in found.text
+
+
+@pytest.mark.parametrize("write", ["out[~mask] = x[~mask]", "out = x[mask].sum()", "out += 1"])
+def test_what_writes_elsewhere_keeps_it(tmp_path: Path, write: str) -> None:
+    assert not any_dropped(tmp_path, ANY.replace("out[mask] = x[mask] * group", write))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ other
 side runs; an attribute made on first use is made whichever side runs.
 Relaxed, equal up to rounding: a shortcut that only sets a name to None (a mask that hides nothing) is
 dropped, where a recorded call takes it and the same comes out.
+Relaxed: in a loop, ``if mask.any():`` around what only writes into the rows of the mask is dropped where nothing else
+holds.
 Declined, with the reason: sides of different type, dtype or shape, names set on one path only, ``break``,
 loops,
 effects and random numbers inside, Python numbers that the program uses as such.
@@ -28,6 +30,7 @@ from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.branch_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.branch_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import lower_branch
+from onegraph.lowering.empty_shortcut import without_unset_shortcut
 from onegraph.lowering.first_steps import first_step
 from onegraph.lowering.none_arm import without_shortcut
 from onegraph.model import Break, Candidate, Declined
@@ -51,8 +54,16 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
-    """See `lowering.lower_branch`; a shortcut to None is dropped only where that leads to nothing."""
+    """See `lowering.lower_branch`; a shortcut to None, or for rows that are none, is dropped only where that leads to
+    nothing."""
+    module = tree.parse(request.text)
+    site = tree.innermost(module, request.site.span) if module is not None else None
+    tested = (
+        next((p for p in tree.parents(site) if isinstance(p, ast.If)), None) if site is not None else None
+    )
     shortcut = list(without_shortcut(request))
+    if tested is not None:
+        shortcut += without_unset_shortcut(request, tested, NAME)
     declined = [each for each in shortcut if isinstance(each, Declined)]
     for each in itertools.chain(first_step(request), lower_branch(request), shortcut):
         if isinstance(each, Candidate):

@@ -1,4 +1,5 @@
-"""A shortcut for an empty selection is dropped: on zero rows the code behind it does nothing anyway."""
+"""A shortcut for an empty selection is dropped: on zero rows the code behind it does nothing anyway. So is one for a
+mask that is set nowhere."""
 
 from __future__ import annotations
 
@@ -76,16 +77,56 @@ def without_empty_shortcut(request: Request, node: ast.If, kind: str) -> Iterato
     yield Candidate(kind, Level.RELAXED, f"the shortcut `{shown}` is dropped", changed, tuple(named), _NOTES)
 
 
-def _guards_rows(function: ast.AST, node: ast.If) -> bool:
-    """Whether what runs on the rows only writes into them, in a loop: on no rows it does nothing."""
+def without_unset_shortcut(request: Request, node: ast.If, kind: str) -> Iterator[Candidate]:
+    """The function without ``if mask.any():`` around what only writes into the rows that the mask selects."""
+    text, mask = request.text, _asks_any(node.test)
+    function = text_.find_function(text_.parse(text), request.site.function, request.site.span.line)
+    if mask is None or node.orelse or function is None or is_elif(text, node) or not owns_lines(text, node):
+        return
+    (facts,) = request.facts.values(mask)
+    loop = _loop_around(function, node)
+    if loop is None or not facts or any(fact.dtype != "torch.bool" for fact in facts):
+        return
+    try:
+        row_writes.check(function, loop, node.body, {mask.id})
+    except Refused:
+        return
+    block = text_.reindent(
+        text_.block_of(text, node.body[0], node.body[-1]), text_.indent_of(text, node.lineno)
+    )
+    changed = text_.replace_lines(text, node.lineno, text_.position(node)[2], block)
+    named = [name for name, each in text_.functions(text_.parse(text)) if each is function]
+    title = f"the shortcut `{text_.segment(text, node.test)}` is dropped"
+    yield Candidate(kind, Level.RELAXED, title, changed, tuple(named), _NOTES)
+
+
+def _asks_any(test: ast.expr) -> ast.Name | None:
+    """``mask`` of ``mask.any()`` and ``torch.any(mask)``."""
+    match test:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="torch"), attr="any"), args=[ast.Name() as mask], keywords=[]
+        ):
+            return mask
+        case ast.Call(func=ast.Attribute(value=ast.Name() as mask, attr="any"), args=[], keywords=[]):
+            return mask
+    return None
+
+
+def _loop_around(function: ast.AST, node: ast.If) -> ast.For | None:
+    """The loop in whose body an ``if`` of any tree of the text stands."""
     place = text_.position(node)
     loops = [n for n in ast.walk(function) if isinstance(n, ast.For)]
-    loop = next((n for n in loops if any(text_.position(s) == place for s in n.body)), None)
+    return next((n for n in loops if any(text_.position(s) == place for s in n.body)), None)
+
+
+def _guards_rows(function: ast.AST, node: ast.If) -> bool:
+    """Whether what runs on the rows only writes into them, in a loop: on no rows it does nothing."""
+    loop = _loop_around(function, node)
     asked = [n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)]
     if loop is None or not asked:
         return False
     leaves = isinstance(node.body[0], ast.Continue)
-    behind = [s for s in loop.body if s.lineno > place[2]]
+    behind = [s for s in loop.body if s.lineno > text_.position(node)[2]]
     rest = behind if leaves else node.body
     made = [s for s in loop.body if isinstance(s, ast.Assign) and asked[0] in stores(s)]
     rows = {name for s in made for name in stores(s)}

@@ -57,7 +57,8 @@ def check(function: ast.AST, loop: ast.For, statements: Sequence[ast.stmt], rows
 def _by_rows(loop: ast.For, place: ast.expr, rows: set[str]) -> bool:
     """Whether a write goes to selected rows alone: ``out[rows] = ``, ``out.index_add_(0, rows, ...)``."""
     if isinstance(place, ast.Subscript):
-        return any(n.id in rows for n in loads(place.slice))
+        parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
+        return any(isinstance(part, ast.Name) and part.id in rows for part in parts)
     for call in ast.walk(loop):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.value is place:
             given = [*call.args[:2], *(k.value for k in call.keywords if k.arg == "index")]
