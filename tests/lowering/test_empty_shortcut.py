@@ -88,18 +88,14 @@ def program(x, groups):
 
 
 def any_dropped(folder: Path, text: str) -> list[Candidate]:
-    path = folder / "any_program.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location("any_program", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = imported(folder, text)
+    path = str(module.__file__)
     node = next(n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.If))
-    span = Span(str(path), node.lineno, node.test.col_offset, node.lineno, node.test.end_col_offset or 0)
+    span = Span(path, node.lineno, node.test.col_offset, node.lineno, node.test.end_col_offset or 0)
     site = Site("branch_on_tensor", span, "", "program", Outcome.RESUMED, Owner.USER, "", 1, 0, False, "")
     calls = (Call((torch.ones(4, 2), torch.tensor([0, 1, 2, 0]))),)
-    facts = measure(Program("program", module.program, calls), Workspace(), str(path))
-    return list(without_unset_shortcut(Request(site, str(path), text, Level.RELAXED, facts), node, site.kind))
+    facts = measure(Program("program", module.program, calls), Workspace(), path)
+    return list(without_unset_shortcut(Request(site, path, text, Level.RELAXED, facts), node, site.kind))
 
 
 def test_a_mask_that_is_nowhere_set_needs_no_shortcut(tmp_path: Path) -> None:
