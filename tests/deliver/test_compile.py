@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from imported import imported
 from onegraph.deliver.compiled import compile
@@ -346,6 +347,16 @@ def test_gradients_flow(program: ModuleType, fix: Mender) -> None:
         p.grad = None
     model(x).sum().backward()
     torch.testing.assert_close(got, [p.grad for p in (x, *model.parameters())])
+
+
+def test_mended_inside_of_a_checkpoint_which_runs_the_call_again_for_its_gradient(
+    program: ModuleType, fix: Mender
+) -> None:
+    compiled = compile(program.double_if_positive, fix=fix, backend="eager")
+    x = UP.clone().requires_grad_()
+    checkpoint(compiled, x, use_reentrant=False).sum().backward()
+    assert torch.equal(x.grad, 2 * UP)
+    assert len(fix.asked) == 1
 
 
 def test_a_program_without_breaks_is_compiled_as_by_torch(program: ModuleType, fix: Mender) -> None:

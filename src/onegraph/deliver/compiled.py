@@ -39,6 +39,7 @@ from onegraph.rewrite.workspace import Workspace
 from onegraph.state import children, copy_call, run_call
 from onegraph.state.effects import listening
 from onegraph.torch_private import optimized, substitute
+from onegraph.torch_private.tensors import without_saved_tensor_hooks
 from onegraph.verify import later
 
 Target = Callable[..., Any]
@@ -132,12 +133,14 @@ class _Mended:
             raise self.hopeless[key].again()
         with _lock:
             if self.compiled is tried:  # else another thread has mended it meanwhile
-                if run_call(self.target, call).error is not None:
+                with without_saved_tensor_hooks():
+                    raises = run_call(self.target, call).error is not None
+                if raises:
                     return self.target(*args, **kwargs)  # it raises, compiled or not: let the user see that
-                if isinstance(broken, UnknownSort):
-                    right = self.is_right_for(call)
                 try:
-                    result = None if right else self.mend(call)
+                    with without_saved_tensor_hooks():
+                        right = isinstance(broken, UnknownSort) and self.is_right_for(call)
+                        result = None if right else self.mend(call)
                 except SourceUnavailable as error:
                     return self.give_up(broken, (_without_source(self.target, error),), None, args, kwargs)
             compiled, known = self.compiled, self.known

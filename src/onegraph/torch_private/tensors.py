@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -45,3 +47,19 @@ def storage_key(tensor: torch.Tensor) -> int:
 def is_compiler_mark(name: object) -> bool:
     """Is this attribute one that Dynamo leaves on tensors and modules? It says nothing about the program."""
     return isinstance(name, str) and name.startswith(_MARKS)
+
+
+@contextmanager
+def without_saved_tensor_hooks() -> Iterator[None]:
+    """Tensors that are saved for a backward pass inside are kept as they are: the caller's hooks (those of
+    torch.utils.checkpoint run the caller's function once more) are for the caller's own."""
+    autograd: Any = torch._C._autograd
+    hooks = []
+    while (top := autograd._top_saved_tensors_default_hooks(False)) is not None:
+        hooks.append(top)
+        autograd._pop_saved_tensors_default_hooks()
+    try:
+        yield
+    finally:
+        for pack, unpack in reversed(hooks):
+            autograd._push_saved_tensors_default_hooks(pack, unpack)
