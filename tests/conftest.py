@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -11,6 +12,11 @@ from types import ModuleType
 import pytest
 
 from imported import imported
+
+# A swap looks through all objects of the process for functions. Without those that torch brought, tests take half the
+# time. What a test imports comes later, and is seen.
+gc.collect()
+gc.freeze()
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import gc
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,19 +18,7 @@ from fuzzing.tried import DECLINED, INVALID, ONE_GRAPH, REJECTED, WRONG, tried
 GROUP = 8  # programs; one of them is captured, the others are compared uncompiled
 
 
-@pytest.fixture
-def few_objects() -> Iterator[None]:
-    """Swapping functions looks through all objects: those of other tests are kept out, whatever happens."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
 @pytest.mark.parametrize("first", range(9000, 9000 + 4 * GROUP, GROUP))
-@pytest.mark.usefixtures("few_objects")
 def test_nothing_is_wrong(tmp_path: Path, first: int) -> None:
     verdicts = []
     for seed in range(first, first + GROUP):
