@@ -4,8 +4,6 @@ the program gives, or an error that says what is left; it never gets something e
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from imported import imported
 from onegraph.deliver import GraphBreaksLeft, GraphBreaksLeftWarning, compile
 from onegraph.deliver import compiled as implementation
 from onegraph.model import (
@@ -128,24 +127,13 @@ Load = Callable[..., tuple[ModuleType, Mender]]
 
 @pytest.fixture
 def load(tmp_path: Path) -> Iterator[Load]:
-    made: list[str] = []
-
     def load(body: str = BRANCH, mended: str = SELECT, **forward: str) -> tuple[ModuleType, Mender]:
-        name = f"sorts_{tmp_path.name}".replace("-", "_")
-        path = tmp_path / f"{name}.py"
         original = text(body, **({"forward": forward["forward"]} if forward else {}))
-        path.write_text(original)
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        made.append(name)
+        module = imported(tmp_path, original)
+        path = Path(str(module.__file__))
         return module, Mender(path, original, text(mended, forward.get("mended_forward", SELECT)))
 
     yield load
-    for name in made:
-        del sys.modules[name]
     torch._dynamo.reset()
 
 

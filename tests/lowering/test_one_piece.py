@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -12,11 +10,12 @@ from typing import Any
 import pytest
 import torch
 
+from imported import imported
 from onegraph.mend import look, mend
 from onegraph.mend.tools import standard
 from onegraph.model import Call, Evidence, FixResult, Program
 
-COUNTER, LINES = iter(range(1000)), iter(range(1000))
+LINES = iter(range(1000))
 PROGRAM = """\
 import torch
 
@@ -57,15 +56,7 @@ APPENDED = """\
 
 
 def module(folder: Path, text: str) -> ModuleType:
-    name = f"one_piece_{next(COUNTER)}"
-    path = folder / f"{name}.py"
-    path.write_text("\n" * next(LINES) + text)  # Dynamo takes equal code on equal lines for one
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[name] = made
-    spec.loader.exec_module(made)
-    return made
+    return imported(folder, "\n" * next(LINES) + text)  # Dynamo takes equal code on equal lines for one
 
 
 def inputs(frames: list[int], lengths: list[int]) -> tuple[torch.Tensor, ...]:

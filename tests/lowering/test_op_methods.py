@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from imported import imported
 from onegraph.lowering.written import written_in_op
 from onegraph.model import Break, Call, Candidate, Declined, Level, Outcome, Owner, Program, Site
 from onegraph.rewrite import text as edit
@@ -19,7 +18,7 @@ from onegraph.rewrite.facts import measure
 from onegraph.rewrite.request import Request
 from onegraph.rewrite.workspace import Workspace
 
-COUNTER, LINES = iter(range(1000)), iter(range(1000))
+LINES = iter(range(1000))
 POSITIONS = """\
 import itertools
 
@@ -65,15 +64,7 @@ LOGS = POSITIONS.replace(
 
 
 def module(folder: Path, text: str) -> ModuleType:
-    name = f"op_methods_{next(COUNTER)}"
-    path = folder / f"{name}.py"
-    path.write_text(text + "\n" * next(LINES))
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[name] = made
-    spec.loader.exec_module(made)
-    return made
+    return imported(folder, text + "\n" * next(LINES))
 
 
 def inputs(images: int = 2) -> tuple[torch.Tensor, ...]:
