@@ -43,7 +43,7 @@ class Report:
 
     def __str__(self) -> str:
         findings = self.findings
-        if not findings.trace.graphs and not findings.sites:
+        if findings.nothing_compiled:
             step = "call the compiled function with tensors"
             return text.to_text(text.nothing_compiled(self._name, findings.trace, "No graph was made.", step))
         step = f"onegraph.fix({self._name})(...)" if findings.sites else "nothing to do"

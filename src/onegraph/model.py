@@ -171,6 +171,10 @@ class Findings:
     sites: tuple[Site, ...]
     trace: Trace
 
+    @property
+    def nothing_compiled(self) -> bool:
+        return not self.trace.graphs and not self.sites
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

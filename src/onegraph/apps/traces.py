@@ -42,6 +42,6 @@ def _read(place: str) -> list[SavedTrace]:
 
 
 def _exit_code(found: Findings) -> int:
-    if not found.trace.graphs and not found.sites:
+    if found.nothing_compiled:
         return exits.NOTHING
     return exits.after_run(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from onegraph.lowering import choice
 from onegraph.lowering.effect_scope import Scope, free_names
 from onegraph.rewrite import text as text_
 
@@ -56,9 +57,7 @@ def _of_bindings(text: str, scope: Scope, bindings: list[ast.AST], node: ast.Nam
 def _logger_made(node: ast.AST | None) -> ast.Call | None:
     """The call that makes the logger in ``logger = logging.getLogger(...)``."""
     if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call):
-        function = node.value.func
-        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-        return node.value if name in GETTERS else None
+        return node.value if choice.called(node.value) in GETTERS else None
     return None
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from onegraph.lowering import effect_names, effect_objects, effect_temps
+from onegraph.lowering import choice, effect_names, effect_objects, effect_temps
 from onegraph.lowering.effect_facts import expressions, measured
 from onegraph.lowering.effect_scope import (
     COMPREHENSIONS,
@@ -311,8 +311,7 @@ class _Splitter:
     def _plain_text(self, node: ast.expr) -> bool:
         """Whether a str expression only reads a string (making one belongs into the op)."""
         if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            return name not in TEXT_CALLS
+            return choice.called(node) not in TEXT_CALLS
         return isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
 
     def _compares_shown_scalars(self, node: ast.Compare) -> bool:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onegraph.lowering import row_writes, written_helpers
+from onegraph.lowering import choice, row_writes, written_helpers
 from onegraph.lowering.effect_scope import loads, stores
 from onegraph.lowering.effect_text import owns_lines
 from onegraph.lowering.refused import Refused
@@ -132,7 +132,7 @@ def _rows(request: Request, function: Def, loop: _Loop) -> set[str]:
     bound = {name for s in loop.node.body for name in stores(s)}
     found: set[str] = set()
     for each in (n for n in ast.walk(loop.node) if isinstance(n, ast.Assign)):
-        selects = any(isinstance(n, ast.Call) and _last(n.func) in _SELECTS for n in ast.walk(each.value))
+        selects = any(isinstance(n, ast.Call) and choice.called(n) in _SELECTS for n in ast.walk(each.value))
         read = {n.id for n in loads(each.value)} - {"torch"}
         if selects and mask in read and read <= {mask, loop.place, *_numbers(loop, bound)}:
             found |= stores(each)
@@ -295,7 +295,3 @@ def _uses(request: Request, loop: _Loop, statement: ast.stmt, *, named: bool) ->
 
 def _indexes(around: ast.AST | None, index: ast.expr) -> bool:
     return isinstance(around, ast.Subscript) and around.slice is index
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

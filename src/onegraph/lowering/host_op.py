@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from onegraph.lowering import ops, pure_code, written_helpers
+from onegraph.lowering import choice, ops, pure_code, written_helpers
 from onegraph.lowering.effect_scope import loads, scope_of
 from onegraph.lowering.effect_shapes import dotted
 from onegraph.lowering.effect_text import owns_lines
@@ -226,7 +226,7 @@ def _check_host_code(request: Request, function: ast.FunctionDef) -> None:
     """Only what works on Python values or arrays is worth an op; tensor code belongs into the graph."""
     calls = [n for n in ast.walk(function) if isinstance(n, ast.Call | ast.BinOp)]
     for node, facts in zip(calls, request.facts.values(*calls), strict=True):
-        name = type(node.op).__name__ if isinstance(node, ast.BinOp) else _last_name(node.func)
+        name = type(node.op).__name__ if isinstance(node, ast.BinOp) else choice.called(node)
         if any(fact.is_tensor and fact.shape for fact in facts) and name not in _TO_AND_FROM_PYTHON:
             raise Refused(
                 f"`{function.name}` computes with tensors in line {node.lineno}, which belongs into the graph.",
@@ -242,10 +242,6 @@ def _check_new(request: Request, results: Sequence[ast.expr], around: ast.AST, n
     for read, seen in zip(reads, facts[len(results) :], strict=True):
         if made & {fact.storage for fact in seen}:
             raise Refused(f"It gives back `{read.id}`, or a view of it.", f"Copy it: `{read.id}.clone()`.")
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _check_unchanged(function: ast.AST, names: Sequence[str], tensors: Set[str]) -> None:
@@ -281,7 +277,7 @@ def _names_held(node: ast.AST) -> Iterator[str]:
     """The names whose memory the value of an expression may be: not those that only tell a size or a number."""
     if isinstance(node, ast.Name):
         yield node.id
-    elif isinstance(node, ast.Call) and _last_name(node.func) in _DESCRIBES | ops.VALUES | ops.PYTHON:
+    elif isinstance(node, ast.Call) and choice.called(node) in _DESCRIBES | ops.VALUES | ops.PYTHON:
         return
     elif (
         not isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp)

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from onegraph.lowering import pure_code, written_helpers
+from onegraph.lowering import choice, pure_code, written_helpers
 from onegraph.lowering.effect_scope import COMPREHENSIONS, loads, stores
 from onegraph.lowering.refused import Refused
 from onegraph.model import Candidate, Declined, Level
@@ -102,7 +102,7 @@ def in_one_piece(request: Request, kind: str) -> Iterator[Candidate | Declined]:
 
 def is_split(node: ast.AST) -> bool:
     """``torch.split(x, lengths)``, ``x.split(lengths)``."""
-    return isinstance(node, ast.Call) and _last(node.func) in ("split", "split_with_sizes")
+    return isinstance(node, ast.Call) and choice.called(node) in ("split", "split_with_sizes")
 
 
 def _found(
@@ -195,7 +195,7 @@ def _masked(request: Request, node: ast.Call, loop: _Loop) -> _Attention | None:
         if keyword.arg in _MASKS:
             none = _is_none(request, keyword.value)
             return _Attention(node, keyword.value, keyword.arg, pieces[0]) if none else None
-    if _last(node.func) != _KNOWN or any(isinstance(a, ast.Starred) for a in node.args):
+    if choice.called(node) != _KNOWN or any(isinstance(a, ast.Starred) for a in node.args):
         return None
     mask = node.args[3] if len(node.args) > 3 else None
     if mask is not None and not _is_none(request, mask):
@@ -229,12 +229,12 @@ def _check_heeded(
     request: Request, qualname: str, splits: Sequence[_Split], attention: _Attention, *, keeps: bool
 ) -> None:
     """Raises Refused where no recorded call shows that the mask makes a difference."""
-    if _last(attention.call.func) == _KNOWN:
+    if choice.called(attention.call) == _KNOWN:
         return
     assert request.measure is not None, "repairs in steps are measured"
     name = text_.unused_name(text_.parse(request.text), "_heeds")
     text = written_helpers.added(_text(request, splits, attention, keeps=keeps, compared=name), name, _HEEDS)
-    asked = [n for n in ast.walk(text_.parse(text)) if isinstance(n, ast.Call) and _last(n.func) == name]
+    asked = [n for n in ast.walk(text_.parse(text)) if isinstance(n, ast.Call) and choice.called(n) == name]
     (outcomes,) = request.measure(text, (qualname,)).values(*asked)
     if all(fact.value != "True" for fact in outcomes):
         called = ast.unparse(attention.call.func)
@@ -297,10 +297,6 @@ def _flat(text: str, node: ast.AST) -> str:
 
 
 # --- small questions ------------------------------------------------------------------------------------------
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _inside(node: ast.AST, around: ast.AST) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from onegraph.lowering import pure_code
+from onegraph.lowering import choice, pure_code
 from onegraph.lowering.effect_scope import loads, stores
 from onegraph.lowering.refused import Refused
 
@@ -42,9 +42,9 @@ def check(function: ast.AST, loop: ast.For, statements: Sequence[ast.stmt], rows
     for part in (n for s in statements for n in ast.walk(s)):
         if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
             raise Refused(f"Line {part.lineno} sets the attribute `{part.attr}`.", "Set it behind the loop.")
-        if isinstance(part, ast.Call) and _last(part.func) in _NOTED:
+        if isinstance(part, ast.Call) and choice.called(part) in _NOTED:
             raise Refused(
-                f"Line {part.lineno} calls `{_last(part.func)}` in each trip.", "Move it out of the loop."
+                f"Line {part.lineno} calls `{choice.called(part)}` in each trip.", "Move it out of the loop."
             )
         if isinstance(
             part, ast.Break | ast.Return | ast.Raise | ast.Yield | ast.Global | ast.Nonlocal | ast.Delete
@@ -64,7 +64,3 @@ def _by_rows(loop: ast.For, place: ast.expr, rows: set[str]) -> bool:
             given = [*call.args[:2], *(k.value for k in call.keywords if k.arg == "index")]
             return call.func.attr in _BY_ROWS and any(isinstance(g, ast.Name) and g.id in rows for g in given)
     return False
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

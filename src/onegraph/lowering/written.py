@@ -12,7 +12,7 @@ import ast
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from onegraph.lowering import effect_text, op_given, op_text, pure_code, same_dtype
+from onegraph.lowering import choice, effect_text, op_given, op_text, pure_code, same_dtype
 from onegraph.lowering.effect_params import SCALARS
 from onegraph.lowering.effect_scope import Scope, loads, scope_of, stores
 from onegraph.lowering.host_shapes import fake_of, kinds, open_fake
@@ -318,7 +318,7 @@ def _held(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Name):
         yield node.id
     new = isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add | ast.Mult | ast.BitOr)
-    called = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+    called = choice.called(node) if isinstance(node, ast.Call) else ""
     for child in ast.iter_child_nodes(node) if not new and called not in _NUMBERS else ():
         yield from _held(child)
 

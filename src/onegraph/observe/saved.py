@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import linecache
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -263,8 +264,7 @@ def _frames(text: str) -> Iterator[Frame]:
 
 def _span(file: str, line: int, code: str, shown: Sequence[str], carets: str) -> Span:
     """The marked part of a line; the line where nothing is marked. Without source the line begins at column 0."""
-    source = _lines(file)
-    whole = source[line - 1] if line <= len(source) else code
+    whole = linecache.getline(file, line).rstrip("\n") or code
     indent = len(whole) - len(whole.lstrip())
     margin = len(shown[0]) - len(shown[0].lstrip()) if shown else 0
     first = len(carets) - len(carets.lstrip()) - margin if carets else 0
@@ -281,22 +281,9 @@ def _at_hand(file: str, line: int = 0, code: str = "") -> str:
     parts = Path(file).parts[1:]
     for skipped in range(len(parts)):
         here = Path.cwd().joinpath(*parts[skipped:])
-        if here.is_file() and (not code or _line(str(here), line) == code):
+        if here.is_file() and (not code or linecache.getline(str(here), line).strip() == code):
             return str(here)
     return file
-
-
-@lru_cache(maxsize=256)
-def _lines(file: str) -> tuple[str, ...]:
-    try:
-        return tuple(Path(file).read_text(encoding="utf-8").splitlines())
-    except (OSError, UnicodeDecodeError):
-        return ()
-
-
-def _line(file: str, line: int) -> str:
-    lines = _lines(file)
-    return lines[line - 1].strip() if 1 <= line <= len(lines) else ""
 
 
 def _function(file: str, name: str, line: int) -> tuple[int, str]:
@@ -314,7 +301,7 @@ def _function(file: str, name: str, line: int) -> tuple[int, str]:
 def _functions(file: str) -> tuple[tuple[str, str, int, int], ...]:
     """Qualified name, name and lines of every function, the innermost first."""
     try:
-        tree = ast.parse("\n".join(_lines(file)))
+        tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
         return ()
     return tuple(reversed(list(_defined(tree, ""))))

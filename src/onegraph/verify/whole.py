@@ -53,7 +53,7 @@ class _Case:
     unstable: list[Comparison] = field(default_factory=list)
     goes_on: Callable[[Trace], bool] | None = None
     rounding: bool = False
-    endless: set[str] = field(default_factory=set)
+    endless: set[str] = field(kw_only=True)
 
     def ledger(self, name: str) -> Ledger:
         made = Ledger(name, self.level)
@@ -91,9 +91,16 @@ def whole(
     except (SwapError, SyntaxError) as error:
         return Evidence((Check("swap", False, f"the mended text can't run: {error}"),))
     case = _Case(
-        program, original, mended, conditions(predicates), level, world, goes_on=goes_on, rounding=rounding
+        program,
+        original,
+        mended,
+        conditions(predicates),
+        level,
+        world,
+        goes_on=goes_on,
+        rounding=rounding,
+        endless=set() if endless is None else endless,
     )
-    case.endless = set() if endless is None else endless
     try:
         _stages(case, [name for name in BACKENDS if name in backends])
     except SwapError as error:

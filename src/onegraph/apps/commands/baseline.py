@@ -94,7 +94,7 @@ def _looked(
     file = Baseline.read(settings.baseline)
     spec, target = resolved(*spec_of(words, module, settings.target), quiet=False)
     findings = pipeline.run(target)
-    if not findings.trace.graphs and not findings.sites:
+    if findings.nothing_compiled:
         from onegraph.report import text
 
         show(text.nothing_compiled(spec, findings.trace, *why_nothing(target)), None)

@@ -84,7 +84,7 @@ def check(
     with stdout_is_ours(quiet), shown(ctx):
         findings = pipeline.run(target)
     verdict = verdict_of(findings, replace(settings, limits=limits), baseline, spec)
-    if form == "text" and not findings.trace.graphs and not findings.sites:
+    if form == "text" and findings.nothing_compiled:
         ctx.exit(nothing_compiled(spec, target, findings, form, out))
     shrunk = _shrink(settings, baseline, verdict, spec)
     if form == "text":

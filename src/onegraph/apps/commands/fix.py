@@ -64,7 +64,7 @@ def fix(
 
     with stdout_is_ours(quiet), shown(ctx):
         result = pipeline.fix(target, level=Level(level), select=kinds[0], ignore=kinds[1])
-    if not result.before.trace.graphs and not result.before.sites:
+    if result.before.nothing_compiled:
         ctx.exit(nothing_compiled(spec, target, result.before, form, out))
     code = exits.after_fix(result)
     done, step = "", None

@@ -48,7 +48,7 @@ def run(
 
     with stdout_is_ours(quiet), shown(ctx):
         findings = pipeline.run(target)
-    if not findings.trace.graphs and not findings.sites:
+    if findings.nothing_compiled:
         ctx.exit(nothing_compiled(spec, target, findings, form, out))
     if form == "text":
         from onegraph.report.text import run_text
