@@ -146,9 +146,9 @@ class Conditional:
         lowering = self.lowering
         self.refuse_random(branch)
         callee = self.callee(branch, outs)
-        lowering.note_one_sided(branch)
-        lowering.note_aliases(branch, outs)
-        lowering.note_gradients(outs, [out for out in outs if not self.detached(branch, out)])
+        lowering.moves.one_sided(branch)
+        lowering.moves.aliases(branch, outs)
+        lowering.moves.gradients(outs, [out for out in outs if not self.detached(branch, out)])
         lowering.record(
             branch.test, branch.test.tensor if predicate == branch.test.branch_code() else predicate
         )

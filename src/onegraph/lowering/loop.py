@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onegraph.lowering import flow, helper, loop_helper
-from onegraph.lowering.branch import spaced
+from onegraph.lowering.branch_text import spaced
 from onegraph.lowering.loop_exits import Exits
 from onegraph.lowering.loop_guard import Guard, bound_in
 from onegraph.lowering.loop_in_text import Loop, tensor_exits

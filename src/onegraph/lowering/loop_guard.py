@@ -10,9 +10,11 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from onegraph.lowering import flow
-from onegraph.lowering.branch import Form, Lowering, handed_on
+from onegraph.lowering.branch import Lowering
+from onegraph.lowering.branch_outs import Outs
 from onegraph.lowering.conditional import Conditional
-from onegraph.lowering.parts import RETURN, Agreed, Branch, Out, Side
+from onegraph.lowering.moves import Moves, handed_on
+from onegraph.lowering.parts import RETURN, Agreed, Branch, Form, Out, Side
 from onegraph.lowering.place import Place
 from onegraph.lowering.predicate import Test
 from onegraph.lowering.refused import Refused
@@ -42,7 +44,7 @@ class Guard(Lowering):
         super().__init__(request, place, Form.WHERE if selecting else Form.COND)
         self.flags, self.made, self.own = flags, made, own
         self.first = frozenset(id(node) for node in first)
-        self.conditional = Stepping(self)
+        self.conditional, self.outs, self.moves = Stepping(self), GuardOuts(self), GuardMoves(self)
         self.advance = advance
         self.uses_advance = False
 
@@ -59,37 +61,43 @@ class Guard(Lowering):
         if not all(isinstance(leaf, ast.Name) and leaf.id in self.made for leaf in test.leaves):
             super().record(test, code)
 
-    def note_one_sided(self, branch: Branch) -> None:
-        if not self.starts_in_python(branch):
-            super().note_one_sided(branch)
+
+class GuardMoves(Moves):
+    """What moves where only some trips run."""
+
+    lowering: Guard
+
+    def one_sided(self, branch: Branch) -> None:
+        if not self.lowering.starts_in_python(branch):
+            super().one_sided(branch)
             return
-        before = len(self.notes)
-        super().note_one_sided(branch)
-        if not self._names_of_trip(branch) and len(self.notes) > before:
-            del self.notes[before:]
+        before = len(self.lowering.notes)
+        super().one_sided(branch)
+        if not self._names_of_trip(branch) and len(self.lowering.notes) > before:
+            del self.lowering.notes[before:]
 
     def _names_of_trip(self, branch: Branch) -> list[str]:
         """What only some trips use: with the first trip, everything else is used anyway."""
-        names = self.place.one_sided(
-            branch.first.statements, branch.second.statements, branch.node, self.facts
+        names = self.lowering.place.one_sided(
+            branch.first.statements, branch.second.statements, branch.node, self.lowering.facts
         )
-        return [name for name in names if name.partition(".")[0] in self.own]
+        return [name for name in names if name.partition(".")[0] in self.lowering.own]
 
-    def note_aliases(self, branch: Branch, outs: Sequence[Out]) -> None:
+    def aliases(self, branch: Branch, outs: Sequence[Out]) -> None:
         """A trip that runs first hands on what it made: a copy is told from it by who shares it alone."""
-        if self.is_guard(branch.test):  # copied back, or seen by nobody else
+        if self.lowering.is_guard(branch.test):  # copied back, or seen by nobody else
             outs = [out for out in outs if not (out.in_place or self._own(out, branch))]
-        if not self.starts_in_python(branch):
-            super().note_aliases(branch, outs)
+        if not self.lowering.starts_in_python(branch):
+            super().aliases(branch, outs)
             return
         made = [each for each in outs if not self._shared(each.key, branch, outs)]
-        before = len(self.notes)
-        super().note_aliases(branch, made)  # what is changed in place behind is refused all the same
-        del self.notes[before:]
-        super().note_aliases(branch, [each for each in outs if each not in made])
+        before = len(self.lowering.notes)
+        super().aliases(branch, made)  # what is changed in place behind is refused all the same
+        del self.lowering.notes[before:]
+        super().aliases(branch, [each for each in outs if each not in made])
 
     def _own(self, out: Out, branch: Branch) -> bool:
-        return out.change is not None and self._fresh(out.change, branch.node)  # type: ignore[arg-type]
+        return out.change is not None and self.lowering.outs.fresh(out.change, branch.node)  # type: ignore[arg-type]
 
     def _shared(self, key: str, branch: Branch, outs: Sequence[Out]) -> bool:
         """Whether a trip leaves the name on a tensor that somebody else has as well."""
@@ -98,46 +106,52 @@ class Guard(Lowering):
         if handed is None:
             return False
         keys = {out.key for out in outs} - {key}
-        return handed in keys or not self.place.made_new_first(handed, trip.statements)
+        return handed in keys or not self.lowering.place.made_new_first(handed, trip.statements)
+
+
+class GuardOuts(Outs):
+    """What a guarded trip makes: the first trip binds what it likes."""
+
+    lowering: Guard
 
     def _check_defined(self, branch: Branch, name: str, out: Out) -> None:
-        if not self.starts_in_python(branch):
+        if not self.lowering.starts_in_python(branch):
             super()._check_defined(branch, name, out)
 
-    def _refuse_unset(self, branch: Branch) -> None:
+    def refuse_unset(self, branch: Branch) -> None:
         """What the first trip has yet to bind is looked at where the guard is built."""
 
-    def _agree(self, branch: Branch, outs: list[Out]) -> None:
-        if branch.target == RETURN or not self.is_guard(branch.test):
-            super()._agree(branch, outs)
+    def agree(self, branch: Branch, outs: list[Out]) -> None:
+        if branch.target == RETURN or not self.lowering.is_guard(branch.test):
+            super().agree(branch, outs)
             return
         for out in outs:
             if out.change is not None and out.change.attribute:
-                super()._agree(branch, [out])
+                super().agree(branch, [out])
             elif isinstance(branch.node, ast.If) and _is_kept(branch):
                 out.kinds = [self._carried(out.key, branch)]
             else:
-                super()._agree(branch, [out])
+                super().agree(branch, [out])
 
     def _carried(self, name: str, branch: Branch) -> Agreed:
         """What a name holds from trip to trip."""
         assert isinstance(branch.node, ast.If)
-        before = _real(self.facts.names(branch.node, [name])[name])
-        after = _real(self.facts.names(branch.node, [name], after=True)[name])
+        before = _real(self.lowering.facts.names(branch.node, [name])[name])
+        after = _real(self.lowering.facts.names(branch.node, [name], after=True)[name])
         python = [fact for fact in after if not fact.is_tensor]
         if python:
             kind = python[0].type.rpartition(".")[2]
             raise Refused(
                 f"`{name}` is a Python {kind} that changes from trip to trip", "Keep it as a tensor."
             )
-        if not self.starts_in_python(branch) and any(not fact.is_tensor for fact in before):
+        if not self.lowering.starts_in_python(branch) and any(not fact.is_tensor for fact in before):
             raise Refused(
                 f"`{name}` is no tensor before the loop and one behind it",
                 "Begin with a tensor of that dtype and shape.",
             )
         tensors = [fact for fact in before if fact.is_tensor]
         old, new = ({(f.dtype, f.device, f.shape) for f in facts} for facts in (tensors, after))
-        if old - new and new - old and (len(new) > 1 or not self.starts_in_python(branch)):
+        if old - new and new - old and (len(new) > 1 or not self.lowering.starts_in_python(branch)):
             raise Refused(
                 f"`{name}` changes its shape or dtype from trip to trip",
                 "Write into a tensor of the full size, and cut it behind the loop.",
@@ -145,7 +159,7 @@ class Guard(Lowering):
         return Agreed(
             discrete=bool(after) and all(_discrete(fact) for fact in after),
             requires_grad=not after or any(fact.requires_grad for fact in (*tensors, *after)),
-            mixed=not self.starts_in_python(branch)
+            mixed=not self.lowering.starts_in_python(branch)
             and any(fact.requires_grad for fact in after)
             and not any(fact.requires_grad for fact in tensors),
             known=bool(after),

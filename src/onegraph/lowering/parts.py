@@ -5,11 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from onegraph.lowering.predicate import Force, Test
 from onegraph.lowering.state import Change
 
 RETURN = "return"  # the key of the value that both sides of a branch return
+
+
+class Form(Enum):
+    """How the sides are chosen between, in the order in which it is tried."""
+
+    WHERE = "torch.where"
+    # For inputs with which the sides differ in dtype or shape.
+    CHECKED = "torch.where where the sides are alike"
+    COND = "torch.cond"
 
 
 @dataclass
