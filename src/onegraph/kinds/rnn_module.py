@@ -14,9 +14,9 @@ import ast
 from collections.abc import Iterator
 
 from onegraph.kinds.base import Example, Untouched
-from onegraph.lowering.effect_text import owns_lines
+from onegraph.lowering.refused import Refused
+from onegraph.lowering.setting_block import Setting, switched_on
 from onegraph.model import Break, Candidate, Declined, Level
-from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Request
 
 NAME = "rnn_module"
@@ -24,28 +24,12 @@ TITLE = "nn.LSTM, nn.GRU or nn.RNN in the compiled function"
 GB_IDS = ("GB0014",)
 ORDER = 45
 
-HELPER = "_RnnInGraph"
-_HELPER_TEXT = '''\
-@{torch}.compiler.assume_constant_result
-def _allow_rnn(value):
-    """Called once, while compiling."""
-    before = {torch}._dynamo.config.allow_rnn
-    {torch}._dynamo.config.allow_rnn = value
-    return before
-
-
-class _RnnInGraph:
-    """Let torch.compile trace nn.LSTM, nn.GRU and nn.RNN inside of this block; by default it leaves them out."""
-
-    def __enter__(self):
-        if {torch}.compiler.is_compiling():
-            self.before = _allow_rnn(True)
-
-    def __exit__(self, *error):
-        if {torch}.compiler.is_compiling():
-            _allow_rnn(self.before)
-'''
-_STEP = "Set torch._dynamo.config.allow_rnn = True, or write the loop with an LSTMCell."
+_SETTING = Setting(
+    "allow_rnn",
+    "_RnnInGraph",
+    "Let torch.compile trace nn.LSTM, nn.GRU and nn.RNN inside of this block; by default it leaves them out.",
+    "Set torch._dynamo.config.allow_rnn = True, or write the loop with an LSTMCell.",
+)
 _BEFORE = """\
 import torch
 
@@ -74,9 +58,7 @@ EXAMPLES: tuple[Example, ...] = (
         after=_BEFORE.replace(
             "        out, last = self.rnn(x * 2)\n",
             "        with _RnnInGraph():\n            out, last = self.rnn(x * 2)\n",
-        ).replace(
-            "import torch\n\n\n", "import torch\n\n\n" + _HELPER_TEXT.format(torch="torch") + "\n\n", 1
-        ),
+        ).replace("import torch\n\n\n", "import torch\n\n\n" + _SETTING.helper("torch") + "\n\n", 1),
         level=Level.EXACT,
     ),
 )
@@ -109,31 +91,10 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
     """The statement in a block that switches ``allow_rnn`` on."""
-    text = request.text
-    statement = edit.statement_at(edit.parse(text), request.site.span)
-    if not isinstance(
-        statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Return
-    ) or not owns_lines(text, statement):
-        yield Declined(
-            NAME, f"The call in line {request.site.span.line} is a part of a larger statement.", _STEP
-        )
+    try:
+        changed = switched_on(request, _SETTING)
+    except Refused as refused:
+        yield Declined(NAME, refused.reason, refused.next_step)
         return
-    torch = edit.ensure_torch_import(text)[1]
-    tree = edit.parse(text)
-    helper = _HELPER_TEXT.format(torch=torch)
-    defined = {s.name: ast.dump(s) for s in tree.body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
-    ours = {
-        s.name: ast.dump(s) for s in ast.parse(helper).body if isinstance(s, ast.FunctionDef | ast.ClassDef)
-    }
-    known = ours.items() <= defined.items()
-    if not known and (ours.keys() & edit.names(tree)):
-        yield Declined(NAME, f"The file has a `{HELPER}` of its own.", _STEP)
-        return
-    indent, unit = edit.indent_of(text, statement.lineno), edit.indent_unit(text)
-    block = edit.reindent(edit.block_of(text, statement, statement), indent + unit)
-    first, last = statement.lineno, edit.position(statement)[2]
-    changed = edit.replace_lines(text, first, last, f"{indent}with {HELPER}():\n{block}")
-    if not known:
-        changed = edit.insert_after_imports(edit.ensure_torch_import(changed)[0], helper)
     title = "Let torch.compile trace the recurrent module"
     yield Candidate(NAME, Level.EXACT, title, changed, (request.site.function,), ("compiling takes longer",))
