@@ -92,6 +92,22 @@ def shapes(target: Target, vary: str = "") -> tuple[ShapesResult, ...]:
     return tuple(results)
 
 
+def as_compiled(target: Target) -> tuple[verify.AsCompiled, ...]:
+    """Whether compiled calls of a program, or of every callable that a script compiles, do what eager does; nothing is
+    rewritten. Raises TargetFailed where the target itself raises.
+    """
+    version.require()
+    if isinstance(target, Program):
+        _raise_if_always(target)
+        with quiet(stderr=True):
+            return (verify.as_compiled(target),)
+    results = []
+    for entry in _run_script(target)[1]:
+        with entry.mode(), quiet(stderr=True):
+            results.append(verify.as_compiled(entry.program))
+    return tuple(results)
+
+
 def cudagraphs(program: Program) -> Prediction:
     """What CUDA graphs would hold of the first call, predicted without running it."""
     version.require()

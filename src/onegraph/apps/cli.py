@@ -10,7 +10,7 @@ import click
 
 import onegraph
 from onegraph.apps import exits
-from onegraph.apps.commands import baseline, bench, check, cudagraphs, fix, report, run, shapes, texts
+from onegraph.apps.commands import baseline, bench, check, cudagraphs, fix, report, run, shapes, texts, verify
 
 EXIT_CODES = """\b
 Exit codes:
@@ -51,6 +51,7 @@ for command in (
     shapes.shapes,
     cudagraphs.cudagraphs,
     bench.bench,
+    verify.verify,
     texts.explain,
     texts.env,
     texts.schema,

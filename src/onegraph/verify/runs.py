@@ -1,15 +1,28 @@
-"""A run of one text with its conditions under our hand."""
+"""Runs: twice in a row, or of one text with its conditions under our hand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from onegraph.rewrite.swap import swapped
 from onegraph.rewrite.workspace import Workspace
+from onegraph.state import Observation, World
 from onegraph.verify.forcing import NAME, Condition, Forcing, Instrument
 from onegraph.verify.variations import Variation
+
+Twice = tuple[Observation, Observation]
+
+
+def twice(target: Any, variation: Variation, world: World, seconds: float | None) -> Twice:
+    """Two runs, the second in the state that the first left (a warning said once, a list that grows)."""
+    first = variation.run(target, world, restore=False, seconds=seconds)
+    if first.endless:
+        world.restore()
+        return first, first
+    return first, variation.run(target, world, seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from onegraph.torch_private import dynamo
 from onegraph.verify.compare import Comparison, compare
 from onegraph.verify.forcing import NAME, CompiledForcing, Condition, Instrument, conditions
 from onegraph.verify.ledger import Ledger
-from onegraph.verify.runs import Run, instrumented
+from onegraph.verify.runs import Run, Twice, instrumented, twice
 from onegraph.verify.uncompiled import Before, compare_texts, world_of
 from onegraph.verify.variations import Variation, other_size, recorded, variations
 from onegraph.words import first_line
@@ -35,7 +35,6 @@ BACKENDS = ("eager", "aot_eager", "inductor")
 _CAPTURE = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
 _NOT_OURS = ("backend", "mode", "options", "fullgraph", "disable")
 _INDUCTOR = 10  # times as long as Dynamo may take
-Twice = tuple[Observation, Observation]
 
 
 @dataclass(slots=True)
@@ -185,15 +184,6 @@ def _signature(variation: Variation) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(tensor.shape) for _, tensor in tensors_in(variation.call, ""))
 
 
-def _twice(target: Any, variation: Variation, world: World, seconds: float | None) -> Twice:
-    """Two runs, the second in the state that the first left (a warning said once, a list that grows)."""
-    first = variation.run(target, world, restore=False, seconds=seconds)
-    if first.endless:
-        world.restore()
-        return first, first
-    return first, variation.run(target, world, seconds=seconds)
-
-
 def _compiled_results(
     case: _Case, target: Any, runs: Iterable[Variation], *, patience: int = 1
 ) -> dict[Variation, Twice]:
@@ -202,7 +192,7 @@ def _compiled_results(
     endless: Observation | None = None
     for run in runs:
         if endless is None:
-            results[run] = _twice(target, run, case.world, patience * case.world.patience.compiling)
+            results[run] = twice(target, run, case.world, patience * case.world.patience.compiling)
             endless = next((seen for seen in results[run] if seen.endless), None)
         else:
             results[run] = endless, endless
@@ -214,7 +204,7 @@ def _expected(case: _Case, runs: Sequence[Variation]) -> dict[Variation, Twice]:
     seconds = case.world.patience.seconds
     with swapped(case.original, reset=False):
         seen = {
-            run: _twice(case.program.target, run, case.world, seconds if run.varied else None)
+            run: twice(case.program.target, run, case.world, seconds if run.varied else None)
             for run in runs
             if run.name not in case.endless
         }
