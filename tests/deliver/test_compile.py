@@ -94,6 +94,19 @@ def clean(x):
     return x.sin() + 1
 
 
+def folded(x):
+    try:
+        return x.view(-1, 4).sum(-1)
+    except RuntimeError:
+        return x.sum().view(1)
+
+
+def marked(x, i):
+    x = x.clone()
+    x[0, i.item()] = 1.0
+    return x
+
+
 def two_modes(x, mode):
     if mode == "branch":
         if x.sum() > 0:
@@ -521,6 +534,29 @@ def test_an_error_of_the_compiler_that_is_no_break_of_the_program_is_not_hidden(
     fix.mended, fix.left = PROGRAM, ()
     with pytest.raises(torch._dynamo.exc.Unsupported):
         compile(program.calls, fix=fix, backend="eager")(UP)
+
+
+def test_where_the_compiler_fails_on_right_code_strict_says_so_and_not_strict_runs_it_uncompiled(
+    program: ModuleType, fix: Mender
+) -> None:
+    fix.mended, fix.left = PROGRAM, ()
+    with pytest.raises(torch._dynamo.exc.TorchRuntimeError):
+        compile(program.folded, fix=fix, backend="eager")(torch.ones(7))
+    compiled = compile(program.folded, fix=fix, strict=False, backend="eager")
+    agree(compiled, program.folded, torch.ones(8))
+    with pytest.warns(GraphBreaksLeftWarning, match="(?s)the compiler fails: TorchRuntimeError.*uncompiled"):
+        agree(compiled, program.folded, torch.ones(7))
+    agree(compiled, program.folded, torch.ones(3))
+
+
+def test_an_exception_of_any_type_while_more_is_captured_than_by_default_leads_to_the_partial_result(
+    program: ModuleType, fix: Mender
+) -> None:
+    fix.mended, fix.left = PROGRAM, ()
+    compiled = compile(program.marked, fix=fix, strict=False, backend="eager")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agree(compiled, program.marked, torch.zeros(2, 3), torch.tensor(2))
 
 
 def test_exceptions_of_the_program_pass_through_with_the_lines_of_the_user(

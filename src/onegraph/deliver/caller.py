@@ -44,6 +44,10 @@ def _general(program: Compiled) -> Callable[..., Any]:
             return tried(*args, **kwargs)
         except STOPPED as error:
             broken = error
+        except Exception as error:
+            if not optimized.failed_to_capture(error):
+                raise
+            broken = error
         # Outside of the handler: an exception of the program must not get ours as its context.
         return program.call(broken, tried, args, kwargs)
 
@@ -55,6 +59,10 @@ def call({parameters}):
     try:
         return (_onegraph_tried := _onegraph_program.compiled)({arguments})
     except _onegraph_breaks as _onegraph_error:
+        _onegraph_broken = _onegraph_error
+    except _onegraph_any as _onegraph_error:
+        if not _onegraph_failed_to_capture(_onegraph_error):
+            raise
         _onegraph_broken = _onegraph_error
     return _onegraph_program.call(_onegraph_broken, _onegraph_tried, ({positional}), {{{named}}})
 """
@@ -77,6 +85,8 @@ def _exact(program: Compiled, target: FunctionType) -> Callable[..., Any]:
         "__name__": __name__,
         "_onegraph_program": program,
         "_onegraph_breaks": STOPPED,
+        "_onegraph_any": Exception,
+        "_onegraph_failed_to_capture": optimized.failed_to_capture,
     }
     exec(compile(text, "<onegraph.compile>", "exec"), names)
     made: FunctionType = names["call"]

@@ -27,6 +27,7 @@ from onegraph.deliver.left import (
     Left,
     description,
     elsewhere,
+    failed,
     left,
     unproven,
 )
@@ -36,7 +37,7 @@ from onegraph.model import Call, FixResult, Level, Program
 from onegraph.rewrite.source import SourceUnavailable, code_of
 from onegraph.rewrite.swap import code_map
 from onegraph.rewrite.workspace import Workspace
-from onegraph.state import children, copy_call, run_call
+from onegraph.state import World, children, copy_call, run_call
 from onegraph.state.effects import listening
 from onegraph.torch_private import optimized, substitute
 from onegraph.torch_private.tensors import without_saved_tensor_hooks
@@ -125,8 +126,8 @@ class _Mended:
     @substitute.not_compiled
     def call(self, broken: Exception, tried: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do a call that broke the graph: mend for its arguments, then make it."""
-        if isinstance(broken, optimized.FAILURES) and not (self.whole and self.calls):
-            raise broken  # no mended code is to blame, or parts of the program may have run
+        if not isinstance(broken, _BREAKS) and not self.may_be_ours(broken):
+            raise broken
         call, result, right = Call(args, kwargs), None, False
         key = _key(broken, call)
         if key in self.hopeless:
@@ -149,6 +150,10 @@ class _Mended:
                 return compiled(*args, **kwargs)
         except STOPPED as error:
             broken = error
+        except Exception as error:
+            if not optimized.failed_to_capture(error):
+                raise
+            broken = error
         if result is None:
             return self.call(broken, compiled, args, kwargs)
         try:
@@ -156,6 +161,11 @@ class _Mended:
         except GraphBreaksLeft as error:
             self.hopeless[key] = self.hopeless[_key(broken, call)] = error
             raise
+
+    def may_be_ours(self, failure: Exception) -> bool:
+        """Whether mended code may have brought a failure, or more captured than by default; and nothing of the
+        program has run."""
+        return self.whole and (bool(self.calls) or optimized.failed_to_capture(failure))
 
     def is_right_for(self, call: Call) -> bool:
         """Whether the mended code does what the original does, on a call of another sort."""
@@ -195,19 +205,31 @@ class _Mended:
         """Say what is left: an error, or a warning and the best partial result."""
         if isinstance(broken, UnknownSort):
             sites = sites or elsewhere(self.result)
-        if not sites:
+        if not sites and (self.strict or not optimized.failed_to_capture(broken)):
             raise broken
         if self.strict:
             raise GraphBreaksLeft(self.name, sites, result)
-        warnings.warn(description(self.name, sites), GraphBreaksLeftWarning, stacklevel=_depth())
-        if isinstance(broken, (*optimized.FAILURES, UnknownSort)):
+        if not isinstance(broken, optimized.BREAKS):
             self.lookup, self.result = _as_it_is, None  # graph breaks don't help: it is not for this call
         self.whole = False
         self.compiled = self.build(whole=False)
+        words = description(self.name, sites) if sites else failed(self.name, broken)
+        if optimized.failed_to_capture(broken) and self.fails(Call(args, kwargs)):
+            self.compiled = self.target
+            words += "\nThe compiler fails also with graph breaks: it runs uncompiled from now on."
+        warnings.warn(words, GraphBreaksLeftWarning, stacklevel=_depth())
         with self.known.learning():
             return self.compiled(*args, **kwargs)
 
+    def fails(self, call: Call) -> bool:
+        """Whether the compiled program raises on a copy of a call."""
+        world = World(Program(self.name, self.target, (call,)))
+        world.snapshot()
+        with without_saved_tensor_hooks(), self.known.learning():
+            return run_call(self.compiled, call, world=world).error is not None
 
+
+_BREAKS = (*optimized.BREAKS, UnknownSort)
 _lock = threading.RLock()  # one mend at a time in the process: it gives live functions other code
 
 

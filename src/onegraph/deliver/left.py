@@ -60,6 +60,11 @@ def description(program: str, sites: tuple[Left, ...]) -> str:
     return "\n".join([f"{program} is not one graph: {count} left", *map(str, sites)])
 
 
+def failed(program: str, error: Exception) -> str:
+    """One line on a program at which the compiler fails, though it runs without."""
+    return f"{program} is not one graph: the compiler fails: {type(error).__name__}: {first_line(str(error))}"
+
+
 def left(result: FixResult) -> tuple[Left, ...]:
     """The sites of a mended program that still break; what was tried tells why."""
     found: dict[tuple[str, int, str], Left] = {}

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from onegraph.model import Program
+from onegraph.state.files import SavedFiles
 from onegraph.state.patience import Patience
 from onegraph.state.reach import Reach
 from onegraph.state.saved import (
@@ -32,7 +33,8 @@ class World:
     """What a call of ``program`` can change: module state, closures, globals, random streams, caches.
 
     Restoring is in place: the same modules, tensors, lists and dicts hold the old values again, so
-    references from elsewhere stay valid. Not put back: iterators, open files, and state inside C extensions.
+    references from elsewhere stay valid, and so do files that the run opens for writing. Not put back: iterators,
+    files that were open before, and state inside C extensions.
     """
 
     def __init__(self, program: Program) -> None:
@@ -64,6 +66,7 @@ class World:
             *(SavedArray(*found) for found in reach.arrays),
             *(SavedGenerator(*found) for found in reach.generators),
             *self._tensors,
+            SavedFiles(),
             SavedProcess(),
         ]
 

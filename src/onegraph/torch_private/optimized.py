@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from traceback import walk_tb
 from typing import Any
 
 import torch
-from torch._dynamo import eval_frame, exc
+from torch._dynamo import convert_frame, eval_frame, exc
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 # What Dynamo raises where one graph can't be had. Nothing of the program has run then.
@@ -20,6 +21,17 @@ BREAKS: tuple[type[Exception], ...] = (
 # What it raises where an operation can't take its arguments. One that the mended code brought in may have
 # been made for other arguments.
 FAILURES: tuple[type[Exception], ...] = (exc.TorchRuntimeError, exc.BackendCompilerFailed)
+
+
+def failed_to_capture(error: Exception) -> bool:
+    """Whether Dynamo raised it while it captured: it may do so on code that is right (in a `try`, or with more
+    captured than by default), and with any type of exception. Nothing of the captured function has run then."""
+    if isinstance(error, (exc.BackendCompilerFailed, exc.FailOnRecompileLimitHit, *BREAKS)):
+        return False
+    return isinstance(error, exc.TorchDynamoException) or any(
+        (frame.f_code.co_filename, frame.f_code.co_name) == (convert_frame.__file__, "_compile")
+        for frame, _ in walk_tb(error.__traceback__)
+    )
 
 
 def context(options: Mapping[str, Any], *, whole: bool) -> Any:
