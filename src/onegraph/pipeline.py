@@ -24,7 +24,7 @@ from onegraph.state.run import run_call
 from onegraph.targets import Recorded, Script, TargetFailed, recorded
 from onegraph.targets.traceback import trimmed
 from onegraph.together import evidence_together, one_result
-from onegraph.torch_private import dynamo, version
+from onegraph.torch_private import dynamo, traps, version
 from onegraph.torch_private.quiet import quiet
 
 Target = Program | Script
@@ -134,9 +134,10 @@ def watching() -> Iterator[Callable[[], Findings]]:
 
 def _fix_program(program: Program, level: Level, select: Sequence[str], ignore: Sequence[str]) -> FixResult:
     start = time.perf_counter()
-    findings = run(program)
+    with traps.set_everywhere():
+        findings = run(program)
     looking = time.perf_counter() - start
-    with quiet(stderr=True):
+    with quiet(stderr=True), traps.set_everywhere():
         result = mend.mend(program, findings, level=level, select=select, ignore=ignore)
     seconds = {**result.seconds, "observe": looking + result.seconds.get("observe", 0.0)}
     return replace(result, seconds=dict(sorted(seconds.items(), key=lambda item: STAGES.index(item[0]))))

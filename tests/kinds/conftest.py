@@ -19,6 +19,7 @@ from onegraph.observe import observe
 from onegraph.rewrite.facts import measure
 from onegraph.rewrite.request import Request
 from onegraph.rewrite.workspace import Workspace
+from onegraph.torch_private import traps
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Loaded:
 
     def findings(self, **options: Any) -> Findings:
         """What breaks in it."""
-        return diagnose(observe(self.program, **options), classify=registry.classify)
+        with traps.set_everywhere():
+            return diagnose(observe(self.program, **options), classify=registry.classify)
 
     def repairs(self, kind: str, level: Level) -> list[Candidate | Declined]:
         """Everything proposed for the first site of a kind."""

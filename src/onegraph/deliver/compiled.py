@@ -39,7 +39,7 @@ from onegraph.rewrite.swap import code_map
 from onegraph.rewrite.workspace import Workspace
 from onegraph.state import World, children, copy_call, run_call
 from onegraph.state.effects import listening
-from onegraph.torch_private import optimized, substitute
+from onegraph.torch_private import optimized, substitute, traps
 from onegraph.torch_private.tensors import without_saved_tensor_hooks
 from onegraph.verify import later
 
@@ -114,9 +114,9 @@ class _Mended:
         compile = self.context(whole=whole)
         if self.result is None:
             compiled: Target = compile(self.root(substitute.unchecked))
-            return compiled
+            return compiled if whole else traps.set_for(compiled)
         compiled = compile(self.root(self.known.check))
-        return compiled if whole else self.known.at_every_call(compiled)
+        return compiled if whole else traps.set_for(self.known.at_every_call(compiled))
 
     def root(self, check: substitute.Check) -> Target:
         if isinstance(self.target, torch.nn.Module):
@@ -181,7 +181,8 @@ class _Mended:
     def mend(self, call: Call) -> FixResult:
         """Mend for this call and those before it, and take what came out."""
         calls = (*self.calls, copy_call(call))
-        with listening():  # the program runs many times: what it prints then is not for the user
+        # the program runs many times: what it prints then is not for the user
+        with listening(), traps.set_everywhere():
             result = self.fix(Program(self.name, self.target, calls, self.options), level=self.level)
         if result.changes and not unproven(result):  # made from all the calls: they replace what was there
             codes = code_map(Workspace({change.path: private(change) for change in result.changes}))

@@ -29,6 +29,7 @@ class Need:
 
 _BREAKS = "graph breaks can't be seen"
 _PROBE = "probe mode (breaks hidden behind others) can't run"
+_TRAPS = "what torch.compile gets wrong without a word is not kept out of mended programs"
 NEEDS = (
     Need("torch._dynamo.exc", "Unsupported.__init__", _BREAKS, ("msg", "gb_type")),
     Need("torch._dynamo.exc", "UserError.__init__", _BREAKS, ("error_type", "msg")),
@@ -77,6 +78,10 @@ NEEDS = (
         "the hooks can't be checked against the structured trace",
         ("name", "metadata_fn", "payload_fn"),
     ),
+    Need("torch._dynamo.variables.functions", "UserFunctionVariable.get_code", _TRAPS),
+    Need("torch._dynamo.variables.builder", "get_fake_value", _TRAPS, ("node", "tx")),
+    Need("torch._dynamo.variables.misc", "NumpyVariable.call_function", _TRAPS),
+    Need("torch._dynamo.variables.misc", "call_random_fn", _TRAPS),
     Need("torch._functorch.config", "fake_tensor_propagate_real_tensors", _PROBE),
     Need("torch._dynamo.symbolic_convert", "InstructionTranslatorBase.call_function", _PROBE, ("fn", "args")),
     Need("torch._dynamo.symbolic_convert", "InstructionTranslatorBase._load_attr", _PROBE),

@@ -24,6 +24,7 @@ from torch._dynamo import convert_frame, eval_frame, external_utils, symbolic_co
 from torch._dynamo.variables import functions as variables
 from torch.nn.modules.module import _has_any_global_hook
 
+from onegraph.torch_private import traps
 from onegraph.torch_private.frames import original_code
 from onegraph.torch_private.patching import wrap
 
@@ -160,6 +161,7 @@ def _install() -> None:
     wrap(variables.UserFunctionVariable, "get_code", _get_code)
     wrap(variables.UserFunctionVariable, "bind_args", _bind_args)
     wrap(convert_frame.CatchErrorsWrapper, "__call__", _compile_frame)
+    traps.install(lambda: _traced_root() is not None)
 
 
 def _get_code(original: Callable[..., CodeType]) -> Callable[..., CodeType]:
@@ -185,11 +187,16 @@ def _bind_args(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _mended(code: CodeType) -> CodeType | None:
+    found = _traced_root()
+    return found.lookup(code) if found is not None else None
+
+
+def _traced_root() -> _Root | None:
+    """The program of ours that Dynamo is tracing."""
     tracer = getattr(symbolic_convert.tls, "current_tx", None)
     if tracer is None or not _roots:
         return None
-    found = _roots.get(id(tracer.f_code)) or _roots.get(id(original_code(tracer.f_code)))
-    return found.lookup(code) if found is not None else None
+    return _roots.get(id(tracer.f_code)) or _roots.get(id(original_code(tracer.f_code)))
 
 
 def _compile_frame(original: Callable[..., Any]) -> Callable[..., Any]:

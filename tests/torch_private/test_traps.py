@@ -1,0 +1,121 @@
+"""Where Dynamo captures what the compiled program then does otherwise than eager, a set trap breaks the graph."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from onegraph.silent import ENVIRONMENT, HANDLER, RANDOM
+from onegraph.torch_private import traps
+
+
+def variable_in_a_test(x):
+    return x * 2 if "ONEGRAPH_NOT_SET" in os.environ else x
+
+
+def variable_with_default(x):
+    return x * int(os.getenv("ONEGRAPH_NOT_SET", "2"))
+
+
+def caught(x):
+    try:
+        return torch.linalg.cholesky(x)
+    except RuntimeError:
+        return x
+
+
+def caught_outside(x):
+    try:
+        return uncaught(x)
+    except RuntimeError:
+        return x
+
+
+def caught_sizes(x):
+    try:
+        return x.view(3)
+    except RuntimeError:
+        return x
+
+
+def numpy_numbers(x):
+    return x + torch.from_numpy(np.random.uniform(-1, 1, size=(2,)))
+
+
+def python_numbers(x):
+    return x + random.uniform(0, 1)
+
+
+def guarded_variable(x):
+    return x * int(os.environ.copy().get("ONEGRAPH_NOT_SET", "2"))
+
+
+def uncaught(x):
+    with torch.no_grad():
+        return torch.linalg.cholesky(x)
+
+
+def finally_only(x):
+    try:
+        return torch.linalg.cholesky(x)
+    finally:
+        torch.is_grad_enabled()
+
+
+def caught_key(x, table={"a": 1}):  # noqa: B006
+    try:
+        shift = table["b"]
+    except KeyError:
+        shift = 2
+    return torch.linalg.cholesky(x) + shift
+
+
+def compiled(function):
+    torch._dynamo.reset()
+    return torch.compile(function, backend="eager", fullgraph=True)
+
+
+TRAPPED = {
+    variable_in_a_test: ENVIRONMENT,
+    variable_with_default: ENVIRONMENT,
+    caught: HANDLER,
+    caught_outside: HANDLER,
+    caught_sizes: HANDLER,
+    numpy_numbers: RANDOM,
+    python_numbers: RANDOM,
+}
+
+
+@pytest.mark.parametrize("function", TRAPPED, ids=lambda f: f.__name__)
+def test_it_breaks_the_graph(function):
+    with traps.set_everywhere(), pytest.raises(torch._dynamo.exc.Unsupported, match=TRAPPED[function]):
+        compiled(function)(torch.eye(2))
+
+
+@pytest.mark.parametrize(
+    "function", [guarded_variable, uncaught, finally_only, caught_key], ids=lambda f: f.__name__
+)
+def test_what_is_captured_rightly_stays_captured(function):
+    with traps.set_everywhere():
+        assert torch.equal(compiled(function)(torch.eye(2)), function(torch.eye(2)))
+
+
+def test_what_others_compile_is_left_alone():
+    compiled(variable_in_a_test)(torch.eye(2))
+    with traps.set_everywhere():
+        pass
+    compiled(numpy_numbers)(torch.eye(2))
+
+
+def test_a_copy_of_the_environment_is_guarded(monkeypatch):
+    run = compiled(guarded_variable)
+    for value in (None, "3", "4", None):
+        if value is None:
+            monkeypatch.delenv("ONEGRAPH_NOT_SET", raising=False)
+        else:
+            monkeypatch.setenv("ONEGRAPH_NOT_SET", value)
+        assert torch.equal(run(torch.eye(2)), guarded_variable(torch.eye(2)))
