@@ -12,6 +12,7 @@ call: results, dtypes and gradients are eager's bit for bit. What no tensor can 
 An index into a tensor becomes a tensor of one index; what it reads is a copy, no view. A condition becomes one on a
 tensor, which ``branch_on_tensor`` mends.
 Of ``float(t)`` of a floating tensor, torch's warning, where that tensor requires grad, is not given.
+What is only kept (``self.losses.append(t.item())``), printed or logged is kept by an op with an ordered effect.
 Exact: code around it that only computes and writes into tensors becomes an op (see ``data_dependent_shape``); numbers
 that were put into a tensor before are handed along as they are (relaxed).
 Lossy: a whole number or a flag that was the same on every recorded call is taken for granted; the compiled program
@@ -32,9 +33,11 @@ from onegraph.kinds.item_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.item_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import number_helper, numbers
 from onegraph.lowering.handed import handed_along
+from onegraph.lowering.kept_numbers import kept
 from onegraph.lowering.numbers import Carried, Number
 from onegraph.lowering.one_value import for_one_value
 from onegraph.lowering.scalars import NotAlike, Root, carry
+from onegraph.lowering.taken_later import taken_later
 from onegraph.lowering.written import written_in_op
 from onegraph.model import Break, Candidate, Declined, Level
 from onegraph.rewrite import text as source
@@ -76,7 +79,9 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
 
 
 def _proposed(request: Request) -> Iterator[Candidate | Declined]:
+    yield from kept(request, NAME)
     yield from _carried(request)
+    yield from taken_later(request, NAME)
     yield from handed_along(request, NAME)
     yield from written_in_op(request, NAME)
     node = source.node_at(source.parse(request.text), request.site.span)

@@ -149,13 +149,15 @@ def split(
     moved: ast.stmt,
     tests: Mapping[ast.expr, bool],
     force: Mapping[ast.expr, bool],
+    owner: tuple[str, str] | None = None,
 ) -> Split:
     """Divide a statement ``moved``: the statement ``at`` itself, or one made of parts of it.
 
     ``tests`` are the conditions that lead to its effects: forced where no input gets there. ``force``:
-    outcomes of conditions around the statement, forced from the start. Raises Refused.
+    outcomes of conditions around the statement, forced from the start. ``owner``: a local name whose object the
+    statement changes, and the helper that finds the object by its id. Raises Refused.
     """
-    return _Splitter(request, tree, at, moved, tests, force).run()
+    return _Splitter(request, tree, at, moved, tests, force, owner).run()
 
 
 class _Splitter:
@@ -167,7 +169,9 @@ class _Splitter:
         statement: ast.stmt,
         tests: Mapping[ast.expr, bool],
         force: Mapping[ast.expr, bool],
+        owner: tuple[str, str] | None,
     ) -> None:
+        self.owner, self.helper = owner or ("", "")
         self.request = request
         self.tree = tree
         self.statement = statement
@@ -215,6 +219,12 @@ class _Splitter:
             case ast.Expr(value=value):
                 for expression, its in self._children(value, when):
                     self._expression(expression, its)
+            case (
+                ast.Assign(targets=[ast.Attribute() | ast.Subscript() as target], value=value)
+                | ast.AugAssign(target=ast.Attribute() | ast.Subscript() as target, value=value)
+            ):
+                for part in (value, *self._inside_target(target)):
+                    self._expression(part, when)
             case ast.Raise() | ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Pass():
                 for child in ast.iter_child_nodes(node):
                     if isinstance(child, ast.expr):
@@ -224,6 +234,12 @@ class _Splitter:
                     f"A {type(node).__name__.lower()} statement stands beside the effect.",
                     "Move the effect into a statement of its own.",
                 )
+
+    def _inside_target(self, target: ast.Attribute | ast.Subscript) -> Iterator[ast.expr]:
+        """The expressions of a target; what is written is never passed."""
+        yield target.value
+        if isinstance(target, ast.Subscript):
+            yield target.slice
 
     def _expression(self, node: ast.expr, when: When) -> None:
         if isinstance(node, ast.NamedExpr):
@@ -238,6 +254,9 @@ class _Splitter:
         if replacement is not None:
             self.split.edits.append((node, replacement.text))
             self.split.imports += [i for i in replacement.imports if i not in self.split.imports]
+            return
+        if isinstance(node, ast.Name) and node.id == self.owner:
+            self._find_again(node)
             return
         if isinstance(node, ast.Name):
             self._refuse(node)
@@ -282,11 +301,15 @@ class _Splitter:
             return False
         if kind.startswith("str") and not self._plain_text(node):
             return False
-        if not kind.startswith("torch.Tensor") and self.tensors.in_value(node):
+        if not kind.startswith("torch.Tensor") and (self.tensors.in_value(node) or self._of_owner(node)):
             return False
         if isinstance(node, ast.Compare) and self._compares_shown_scalars(node):
             return False
         return when is When.EAGER or self._cannot_fail(node, when)
+
+    def _of_owner(self, node: ast.expr) -> bool:
+        """Whether an expression reads the owner: the op itself reads it, behind what earlier ops have written."""
+        return bool(self.owner) and self.owner in free_names(node)
 
     def _inside_comprehension(self, node: ast.expr) -> bool:
         names = {name for inner in self._binders if node in inner[1] for name in inner[0]}
@@ -406,12 +429,24 @@ class _Splitter:
         return False
 
     def _new_name(self, node: ast.expr) -> str:
-        base = effect_names.of_value(node, self.scope.names)
+        return self._unused(effect_names.of_value(node, self.scope.names))
+
+    def _unused(self, base: str) -> str:
         name, count = base, 2
         while name in self.taken:
             name, count = f"{base}_{count}", count + 1
         self.taken.add(name)
         return name
+
+    def _find_again(self, node: ast.Name) -> None:
+        """The owner itself: the op gets its id."""
+        known = self.by_dump.get(ast.dump(node))
+        if known is None:
+            name = self._unused("owner")
+            known = Parameter(name, "int", f"{self.helper}(id({node.id}), True)")
+            self.by_dump[ast.dump(node)] = known
+            self.split.parameters.append(known)
+        self.split.edits.append((node, f"{self.helper}({known.name})"))
 
     def _refuse(self, node: ast.Name) -> None:
         facts = self.locals.get(node.id, ())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from onegraph.lowering import effect_names, effect_text
 from onegraph.lowering.effect_params import Split, split
@@ -53,6 +53,22 @@ def {name}(effect):
 
     return call
 '''
+OBJECT = "_object"
+_OBJECT_TEXT = '''\
+@{torch}.compiler.assume_constant_result
+def {name}(number, remember=False, known=weakref.WeakValueDictionary()):
+    """The object with this ``id``. The compiler remembers it while it traces, when the object is alive and the number
+    is guarded; the op, to which the number is handed, looks it up.
+    """
+    if not remember:
+        return known[number]
+    import ctypes
+
+    known[number] = ctypes.cast(number, ctypes.py_object).value
+    return number
+
+
+'''
 GRAD_NOTE = "inside the compiled program a tensor that requires grad is shown without its grad_fn=<...>"
 
 
@@ -76,7 +92,7 @@ class Effect:
     after.
     ``keep_eager``: outside the compiler the statement itself runs, not the op's function.
     ``force``: outcomes of conditions around the statement that must be forced for it to run on the
-    recorded inputs.
+    recorded inputs. ``owner``: a local name ("self") whose object the statement changes.
     """
 
     statement: ast.stmt
@@ -86,6 +102,7 @@ class Effect:
     outside: int = 0
     keep_eager: bool = False
     force: Mapping[ast.expr, bool] = field(default_factory=dict)
+    owner: str = ""
 
 
 def move_to_op(request: Request, effect: Effect) -> Moved:
@@ -96,14 +113,24 @@ def move_to_op(request: Request, effect: Effect) -> Moved:
     if scope.function is None:
         raise Refused("The statement stands at module level.", "Move it into a function.")
     part = effect_text.part_of(text, effect.statement, effect.arms, effect.outside)
-    parts = split(request, tree, effect.statement, part.node, part.tests, effect.force)
+    held = helper_in(text, OBJECT, _OBJECT_TEXT, text_.ensure_torch_import(text)[1])
+    owner = (effect.owner, held.name) if effect.owner else None
+    parts = split(request, tree, effect.statement, part.node, part.tests, effect.force, owner)
     arguments = ", ".join(p.argument for p in parts.parameters)
     compiler = f"{text_.ensure_torch_import(text)[1]}.compiler" if effect.keep_eager else ""
 
     def changed(name: str) -> str:
         return effect_text.with_call(text, part, f"{name}({arguments})", compiler)
 
-    return place_op(request, scope, part, parts, effect.verb, effect.says, changed)
+    done = place_op(request, scope, part, parts, effect.verb, effect.says, changed)
+    if owner is None or held.line is not None:
+        return done
+    try:
+        return replace(
+            done, text=text_.ensure_import(text_.insert_after_imports(done.text, held.text), "weakref")
+        )
+    except ValueError as error:
+        raise Refused(f"{error}.", "Give it another name.") from None
 
 
 def place_op(
