@@ -79,3 +79,36 @@ def test_a_size_in_a_test() -> None:
 
     assert all(map(test, ["x.numel() == 0", "len(hits) > n", "not x.shape[0]", "x.size(0)"]))
     assert not any(map(test, ["x.sum() > 0", "len(x) > y.max()", "x"]))
+
+
+FLIPPED = """\
+import random
+import torch
+
+
+def program(x):
+    if x.ndim > 1 and random.random() < 0.5:
+        x = x.flip(-1)
+    return x * random.choice([1.0, 2.0])
+
+
+def inputs():
+    return [(torch.arange(4.0).view(1, 4),), (torch.arange(3.0).view(1, 3),)]
+"""
+
+
+def test_a_random_number_that_decides_a_branch_stays_a_tensor(tmp_path: Path) -> None:
+    import random
+
+    result = fixed(tmp_path, FLIPPED)
+    assert result.evidence.verified, result.evidence
+    assert "_random_op() < 0.5" in result.changes[0].mended
+    after = imported(tmp_path, result.changes[0].mended)
+    compiled = torch.compile(after.program, backend="eager", fullgraph=True)
+    x = torch.arange(4.0).view(1, 4)
+    drawn = []
+    for run in (after.program, compiled):
+        random.seed(0)
+        drawn.append([run(x).tolist() for _ in range(6)])
+    assert drawn[0] == drawn[1]
+    assert len({str(each) for each in drawn[0]}) > 2

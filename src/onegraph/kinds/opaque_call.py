@@ -109,7 +109,7 @@ def _proposed(make: Callable[[], host_op.Made], title: str) -> Iterator[Candidat
         return
     other = f"a result of another size or dtype than {made.fake} is an error in the compiled program"
     notes = (_AT_ITS_PLACE, other, _OTHER_KINDS)
-    yield Candidate(NAME, Level.RELAXED, title, made.text, (made.function,), notes)
+    yield Candidate(NAME, Level.RELAXED, title, made.text, (made.function,), notes, made.conditions)
 
 
 def _call(node: ast.AST | None) -> ast.Call | None:

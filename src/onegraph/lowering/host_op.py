@@ -17,6 +17,7 @@ from onegraph.lowering.effect_shapes import dotted
 from onegraph.lowering.effect_text import owns_lines
 from onegraph.lowering.host_shapes import SCALARS, annotation, fake_of, kinds
 from onegraph.lowering.refused import Refused
+from onegraph.model import Predicate
 from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Fact, Request
 
@@ -26,7 +27,8 @@ def {name}(fake, known=None, gives="tensor", ordered=True):
     """Make a Python function one op of a graph, in program order.
 
     ``fake`` tells its result without values, for arguments of the ``known`` kinds. With other arguments, and outside
-    of the compiler, the function is called. It ``gives`` a tensor, an "array", or a "number" for ``.item()``.
+    of the compiler, the function is called. It ``gives`` a tensor, an "array", a "number" for ``.item()``, or a
+    "scalar", which is a number as a tensor.
     """
     import re
     from types import SimpleNamespace
@@ -84,7 +86,7 @@ def {name}(fake, known=None, gives="tensor", ordered=True):
         def call(*args):
             if not takes(*args):
                 value = function(*args)
-                return number(value) if gives == "number" else value
+                return {{"number": number, "scalar": as_tensor}}.get(gives, lambda value: value)(value)
             result = op({torch}.empty(0), *args) if bare else op(*args)
             return result.numpy() if gives == "array" else result
 
@@ -116,6 +118,7 @@ class Made:
     op: str
     function: str  # qualified name of the function that changed
     fake: str
+    conditions: tuple[Predicate, ...] = ()  # that it is a part of
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ class _Op:
     known: str
     fake: str
     body: str
-    gives: str  # "tensor", "array" or "number"
+    gives: str  # "tensor", "array", "number" or "scalar"
 
 
 # --- a whole function ---------------------------------------------------------------------------------------
@@ -315,20 +318,49 @@ def of_call(request: Request, call: ast.Call) -> Made:
         raise Refused("It gives results of several sizes or dtypes.", "Give one size.")
     names = [(edit.position(node), name) for name, node in pieces.items() if edit.segment(text, node) != name]
     moved = _segment_with(text, call, [(*at, _as_given(name, firsts[name], torch)) for at, name in names])
+    gives, compare = _gives(results[0]), _decides(tree, call)
     op = _Op(
         edit.unused_name(tree, f"_{shown.rpartition('.')[2].lstrip('_')}_op"),
         parameters,
         _known(facts, torch),
         fakes.pop(),
         moved,
-        _gives(results[0]),
+        "scalar" if gives == "number" and compare is not None else gives,
     )
     passed = ", ".join(_passed(edit.segment(text, node), name, facts[name]) for name, node in pieces.items())
     back = ".item()" if op.gives == "number" else ""
-    changed = edit.replace_spans(text, [(*edit.position(call), f"{op.name}({passed}){back}")])
+    in_place = f"{op.name}({passed}){back}"
+    changed = edit.replace_spans(text, [(*edit.position(call), in_place)])
     qualified = next(name for name, node in edit.functions(tree) if node is scope.function)
-    outermost = scope.parents[0]
-    return Made(_with(changed, edit.position(outermost)[0], op, torch), op.name, qualified, op.fake)
+    conditions: tuple[Predicate, ...] = ()
+    if op.gives == "scalar" and compare is not None:
+        after = _segment_with(text, compare, [(*edit.position(call), in_place)])
+        conditions = (Predicate(qualified, edit.segment(text, compare), after),)
+    text = _with(changed, edit.position(scope.parents[0])[0], op, torch)
+    return Made(text, op.name, qualified, op.fake, conditions)
+
+
+def _decides(tree: ast.Module, call: ast.Call) -> ast.Compare | None:
+    """The comparison with another number in the test of a branch: there a tensor does as well."""
+    path = edit.path_at(tree, edit.span_of(call))
+    at = next(n for n, node in enumerate(path) if isinstance(node, ast.Call) and _same_place(node, call))
+    compare = path[at - 1]
+    if not isinstance(compare, ast.Compare) or len(compare.ops) > 1:
+        return None
+    if not isinstance(compare.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq):
+        return None
+    inner: ast.AST = compare
+    for node in reversed(path[: at - 1]):
+        if isinstance(node, ast.If | ast.IfExp):
+            return compare if node.test is inner else None
+        if not isinstance(node, ast.BoolOp | ast.UnaryOp):
+            return None
+        inner = node
+    return None
+
+
+def _same_place(one: ast.expr, other: ast.expr) -> bool:
+    return edit.position(one) == edit.position(other)
 
 
 def _gives(result: Fact) -> str:
