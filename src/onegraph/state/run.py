@@ -1,4 +1,7 @@
-"""One run of a target on copies of one call's arguments, with everything about it recorded."""
+"""One run of a target on copies of one call's arguments, with everything about it recorded.
+
+Random streams start at a seed, and clocks at a time of our own: the same program does the same.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from typing import Any
 import torch
 
 from onegraph.model import Call, Program
+from onegraph.state.clock import own_clock
 from onegraph.state.copying import Copier, copy_call
 from onegraph.state.effects import listening
 from onegraph.state.observation import ENDLESS, Observation, Raised
@@ -80,7 +84,7 @@ def _run(
     with listening() as said:
         with torch.enable_grad() if grad else torch.no_grad():
             try:
-                with deadline(seconds):
+                with deadline(seconds), own_clock():
                     output = target(*call.args, **call.kwargs)
                     if inspect.isgenerator(output):
                         output = list(output)  # what it does, it does while it is consumed
