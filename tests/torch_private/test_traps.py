@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -119,3 +121,39 @@ def test_a_copy_of_the_environment_is_guarded(monkeypatch):
         else:
             monkeypatch.setenv("ONEGRAPH_NOT_SET", value)
         assert torch.equal(run(torch.eye(2)), guarded_variable(torch.eye(2)))
+
+
+class Settings(Mapping):
+    """Looks things up as the environment does."""
+
+    def __getitem__(self, name):
+        return {"scale": 2}[name]
+
+    def __iter__(self):
+        return iter(("scale",))
+
+    def __len__(self):
+        return 1
+
+
+SETTINGS = Settings()
+
+
+def test_another_mapping_is_no_environment():
+    def looks_up(x):
+        return x * 2 if "scale" in SETTINGS else x
+
+    with traps.set_everywhere():
+        assert torch.equal(compiled(looks_up)(torch.eye(2)), looks_up(torch.eye(2)))
+
+
+def test_switches_of_installed_libraries_are_left_alone(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "onegraph_test_library.py").write_text(
+        "import os\n\n\ndef scaled(x):\n    return x * int(os.getenv('ONEGRAPH_NOT_SET', '2'))\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    scaled = importlib.import_module("onegraph_test_library").scaled
+    with traps.set_everywhere():
+        assert torch.equal(compiled(scaled)(torch.eye(2)), torch.eye(2) * 2)

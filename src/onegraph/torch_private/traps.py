@@ -1,7 +1,7 @@
 """Graph breaks where Dynamo captures what the compiled program then does otherwise than eager.
 
-- A read of ``os.environ``: Dynamo guards single keys that were found, not the absence of one. It guards the whole of
-  ``os.environ.copy()``.
+- A read of ``os.environ`` by the user's own code: Dynamo guards single keys that were found, not the absence of one. It
+  guards the whole of ``os.environ.copy()``. (Libraries read switches of their own, which nobody turns meanwhile.)
 - An operation in a ``try`` that values, or sizes, make fail: the ``except`` is no part of the graph, so that the
   exception leaves the compiled function.
 - Random numbers of NumPy, which Dynamo draws from torch's stream, and of Python, which Inductor gets wrong.
@@ -14,6 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -22,15 +23,15 @@ from torch._dynamo import eval_frame, exc
 from torch._dynamo.variables import builder, misc, user_defined
 from torch._dynamo.variables import functions as variables
 
+from onegraph.installed import package_folders
 from onegraph.silent import ENVIRONMENT, HANDLER, RANDOM
 from onegraph.torch_private import frames
 from onegraph.torch_private.patching import wrap
 
 _here = threading.local()
 
-_READS = frozenset(
-    f.__code__ for f in (os._Environ.__getitem__, os._Environ.__contains__) if hasattr(f, "__code__")
-)
+_READ = os._Environ.__getitem__.__code__  # every other way to read one comes here
+_BETWEEN = ("os", "collections.abc", "torch._dynamo.polyfills")  # modules that a read goes through
 _COPY = os._Environ.copy.__code__
 # They say by an exception what the values are like.
 _MAY_FAIL = frozenset(
@@ -105,7 +106,7 @@ def _get_code(original: Callable[..., CodeType]) -> Callable[..., CodeType]:
     @functools.wraps(original)
     def get_code(self: Any) -> CodeType:
         code = original(self)
-        if code in _READS and _are_set() and all(tracer.f_code is not _COPY for tracer in _tracers()):
+        if code is _READ and _are_set() and _reads_itself():
             _break(
                 ENVIRONMENT,
                 "The compiled program would go on with what the environment held while compiling.",
@@ -113,6 +114,15 @@ def _get_code(original: Callable[..., CodeType]) -> Callable[..., CodeType]:
         return code
 
     return get_code
+
+
+def _reads_itself() -> bool:
+    """Whether the environment is read by code that is not installed, and not for a copy."""
+    tracers = list(_tracers())
+    if any(tracer.f_code is _COPY for tracer in tracers):
+        return False
+    reader = next((t for t in tracers if t.f_globals.get("__name__") not in _BETWEEN), None)
+    return reader is not None and not package_folders(Path(reader.f_code.co_filename))
 
 
 def _get_fake_value(original: Callable[..., Any]) -> Callable[..., Any]:
