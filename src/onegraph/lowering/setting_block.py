@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from onegraph.lowering import written_helpers
 from onegraph.lowering.effect_text import owns_lines
 from onegraph.lowering.refused import Refused
 from onegraph.rewrite import text as edit
@@ -53,24 +54,16 @@ class Setting:
 def switched_on(request: Request, setting: Setting) -> str:
     """The file with the statement at the site in the setting's block. Raises Refused."""
     text = request.text
-    tree = edit.parse(text)
-    statement = edit.statement_at(tree, request.site.span)
+    statement = edit.statement_at(edit.parse(text), request.site.span)
     if not isinstance(statement, _SIMPLE) or not owns_lines(text, statement):
         line = request.site.span.line
         raise Refused(f"The call in line {line} is a part of a larger statement.", setting.advice)
-    helper = setting.helper(edit.ensure_torch_import(text)[1])
-    ours, defined = _definitions(ast.parse(helper)), _definitions(tree)
-    known = ours.items() <= defined.items()
-    if not known and (ours.keys() & edit.names(tree)):
-        raise Refused(f"The file has a `{setting.block}` of its own.", setting.advice)
     indent, unit = edit.indent_of(text, statement.lineno), edit.indent_unit(text)
     block = edit.reindent(edit.block_of(text, statement, statement), indent + unit)
     first, last = statement.lineno, edit.position(statement)[2]
     changed = edit.replace_lines(text, first, last, f"{indent}with {setting.block}():\n{block}")
-    if known:
-        return changed
-    return edit.insert_after_imports(edit.ensure_torch_import(changed)[0], helper)
-
-
-def _definitions(tree: ast.Module) -> dict[str, str]:
-    return {s.name: ast.dump(s) for s in tree.body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
+    torch = edit.ensure_torch_import(text)[1]
+    found = written_helpers.with_definitions(text, changed, setting.helper(torch))
+    if found is None:
+        raise Refused(f"The file has a `{setting.block}` of its own.", setting.advice)
+    return found

@@ -41,6 +41,21 @@ def added(text: str, name: str, body: str) -> str:
     return edit.insert_after_imports(text, body.format(name=name, torch=torch))
 
 
+def with_definitions(before: str, changed: str, code: str) -> str | None:
+    """A changed text with the functions and classes of ``code``, which it calls; None where the text ``before`` has
+    others of these names."""
+    tree, ours = edit.parse(before), _definitions(ast.parse(code))
+    if ours.items() <= _definitions(tree).items():
+        return changed
+    if ours.keys() & edit.names(tree):
+        return None
+    return edit.insert_after_imports(edit.ensure_torch_import(changed)[0], code)
+
+
+def _definitions(tree: ast.Module) -> dict[str, str]:
+    return {s.name: ast.dump(s) for s in tree.body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
+
+
 def _is_there(tree: ast.Module, name: str, body: str, torch: str) -> bool:
     """Whether the file already has the helper: the same definition, whatever its layout."""
     ours = ast.dump(ast.parse(body.format(name=name, torch=torch)).body[0])
