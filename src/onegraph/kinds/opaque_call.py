@@ -9,6 +9,8 @@ program order each time: same stream, same values. Or the whole function around 
 tensors and plain values and gives a tensor or an array without gradient. What moves: a result of another size or type
 than its arguments tell is an error. With arguments of a kind that was not recorded (another dtype, an int for a float)
 the code runs as before, and the graph ends there.
+A time with a name that is only subtracted, kept and shown stays a tensor without dimensions until then; a statement
+that keeps it (``self.times[i] = time.perf_counter() - start``) is an ordered op.
 Declined: the size of the result depends on values; it takes part in gradients; it gets objects, or
 changes what it gets.
 """
@@ -23,7 +25,9 @@ from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.opaque_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.opaque_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import host_op
+from onegraph.lowering.clock_names import clock_named
 from onegraph.lowering.effect_shapes import dotted
+from onegraph.lowering.kept_numbers import kept
 from onegraph.lowering.refused import Refused
 from onegraph.model import Break, Candidate, Declined, Level
 from onegraph.rewrite import text as edit
@@ -56,7 +60,8 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
     """The function around it as an op; else the call alone."""
     module = tree.parse(request.text)
     call = _call(tree.innermost(module, request.site.span) if module is not None else None)
-    found = list(whole_function(request))
+    found: list[Candidate | Declined] = [*kept(request, NAME), *clock_named(request, NAME)]
+    found += whole_function(request)
     if call is not None:
         shown = " ".join(edit.segment(request.text, call.func).split())
         found += _proposed(lambda: host_op.of_call(request, call), f"Run `{shown}` as an op")

@@ -150,14 +150,16 @@ def split(
     tests: Mapping[ast.expr, bool],
     force: Mapping[ast.expr, bool],
     owner: tuple[str, str] | None = None,
+    calls: bool = True,
 ) -> Split:
     """Divide a statement ``moved``: the statement ``at`` itself, or one made of parts of it.
 
     ``tests`` are the conditions that lead to its effects: forced where no input gets there. ``force``:
     outcomes of conditions around the statement, forced from the start. ``owner``: a local name whose object the
-    statement changes, and the helper that finds the object by its id. Raises Refused.
+    statement changes, and the helper that finds the object by its id. Without ``calls`` the op makes every call that
+    gives no tensor. Raises Refused.
     """
-    return _Splitter(request, tree, at, moved, tests, force, owner).run()
+    return _Splitter(request, tree, at, moved, tests, force, owner, calls).run()
 
 
 class _Splitter:
@@ -170,7 +172,9 @@ class _Splitter:
         tests: Mapping[ast.expr, bool],
         force: Mapping[ast.expr, bool],
         owner: tuple[str, str] | None,
+        calls: bool,
     ) -> None:
+        self.calls = calls
         self.owner, self.helper = owner or ("", "")
         self.request = request
         self.tree = tree
@@ -301,15 +305,17 @@ class _Splitter:
             return False
         if kind.startswith("str") and not self._plain_text(node):
             return False
-        if not kind.startswith("torch.Tensor") and (self.tensors.in_value(node) or self._of_owner(node)):
+        if not kind.startswith("torch.Tensor") and (self.tensors.in_value(node) or self._inside_op(node)):
             return False
         if isinstance(node, ast.Compare) and self._compares_shown_scalars(node):
             return False
         return when is When.EAGER or self._cannot_fail(node, when)
 
-    def _of_owner(self, node: ast.expr) -> bool:
-        """Whether an expression reads the owner: the op itself reads it, behind what earlier ops have written."""
-        return bool(self.owner) and self.owner in free_names(node)
+    def _inside_op(self, node: ast.expr) -> bool:
+        """Whether the op itself evaluates a number: it reads its owner behind what earlier ops have written."""
+        if self.owner and self.owner in free_names(node):
+            return True
+        return not self.calls and any(isinstance(part, ast.Call) for part in ast.walk(node))
 
     def _inside_comprehension(self, node: ast.expr) -> bool:
         names = {name for inner in self._binders if node in inner[1] for name in inner[0]}

@@ -93,6 +93,7 @@ class Effect:
     ``keep_eager``: outside the compiler the statement itself runs, not the op's function.
     ``force``: outcomes of conditions around the statement that must be forced for it to run on the
     recorded inputs. ``owner``: a local name ("self") whose object the statement changes.
+    ``calls``: whether the graph may make the calls that give numbers.
     """
 
     statement: ast.stmt
@@ -103,6 +104,7 @@ class Effect:
     keep_eager: bool = False
     force: Mapping[ast.expr, bool] = field(default_factory=dict)
     owner: str = ""
+    calls: bool = True
 
 
 def move_to_op(request: Request, effect: Effect) -> Moved:
@@ -115,7 +117,7 @@ def move_to_op(request: Request, effect: Effect) -> Moved:
     part = effect_text.part_of(text, effect.statement, effect.arms, effect.outside)
     held = helper_in(text, OBJECT, _OBJECT_TEXT, text_.ensure_torch_import(text)[1])
     owner = (effect.owner, held.name) if effect.owner else None
-    parts = split(request, tree, effect.statement, part.node, part.tests, effect.force, owner)
+    parts = split(request, tree, effect.statement, part.node, part.tests, effect.force, owner, effect.calls)
     arguments = ", ".join(p.argument for p in parts.parameters)
     compiler = f"{text_.ensure_torch_import(text)[1]}.compiler" if effect.keep_eager else ""
 

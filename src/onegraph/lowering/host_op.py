@@ -8,7 +8,7 @@ arguments, and that takes no part in gradients. Outside the compiler everything 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from onegraph.lowering import choice, ops, pure_code, written_helpers
@@ -361,6 +361,18 @@ def _decides(tree: ast.Module, call: ast.Call) -> ast.Compare | None:
 
 def _same_place(one: ast.expr, other: ast.expr) -> bool:
     return edit.position(one) == edit.position(other)
+
+
+def with_reader(text: str, at: ast.stmt, call: str, written: Callable[[str], str]) -> str:
+    """The text with an op above a statement that gives the float of ``call`` as a tensor (float64, no dimensions);
+    ``written`` makes the text with calls of the op.
+    """
+    tree, torch = edit.parse(text), edit.ensure_torch_import(text)[1]
+    fake = f"{torch}.empty((), dtype={torch}.float64)"
+    body = f"{torch}.tensor({call}(), dtype={torch}.float64)"
+    name = edit.unused_name(tree, f"_{call.rpartition('.')[2].lstrip('_')}_op")
+    outermost = scope_of(tree, at).parents[0]
+    return _with(written(name), edit.position(outermost)[0], _Op(name, {}, "", fake, body, "tensor"), torch)
 
 
 def _gives(result: Fact) -> str:

@@ -53,7 +53,7 @@ def kept(request: Request, kind: str) -> Iterator[Candidate | Declined]:
             "Keep the tensor (detached), and take the number out of it outside of the compiled function.",
         )
         return
-    effect = Effect(statement, "keep", [what], keep_eager=bool(owner), owner=owner)
+    effect = Effect(statement, "keep", [what], keep_eager=bool(owner), owner=owner, calls=False)
     proposal = Proposal(kind, f"Keep `{what}` from an ordered op", _NOTES[: 2 if owner else 1])
     yield from propose(request, proposal, lambda: move_to_op(request, effect))
 

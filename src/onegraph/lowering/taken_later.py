@@ -48,10 +48,10 @@ def taken_later(request: Request, kind: str) -> Iterator[Candidate]:
 
 def _number_of(tree: ast.Module, node: ast.Name, call: ast.Call, *, first: bool) -> list[text_.Edit] | None:
     """The edits that make a read of the number one of the tensor; None where it is more than kept or shown."""
-    at = next(part for part in _statements(tree) if node in _own(part))
-    op = _op_called(tree, at)
+    at = statement_of(tree, node)
+    op = op_called(tree, at)
     if op is not None:
-        return _given_the_tensor(op, at, node)
+        return given_the_tensor(op, at, node)
     if not (place_of(at) is not None or Effects(tree).only([at])):
         return None
     method = call.func.attr if isinstance(call.func, ast.Attribute) else "item"
@@ -70,7 +70,7 @@ def _edits(at: ast.AST, node: ast.Name, words: str) -> list[text_.Edit] | None:
     return [(*text_.position(node), words)]
 
 
-def _op_called(tree: ast.Module, at: ast.stmt) -> ast.FunctionDef | None:
+def op_called(tree: ast.Module, at: ast.stmt) -> ast.FunctionDef | None:
     """The op of an earlier repair that a statement calls, and nothing else calls."""
     match at:
         case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
@@ -81,7 +81,7 @@ def _op_called(tree: ast.Module, at: ast.stmt) -> ast.FunctionDef | None:
     return None
 
 
-def _given_the_tensor(op: ast.FunctionDef, at: ast.stmt, node: ast.Name) -> list[text_.Edit] | None:
+def given_the_tensor(op: ast.FunctionDef, at: ast.stmt, node: ast.Name) -> list[text_.Edit] | None:
     """The op gets the tensor as it is, and takes the number out of it."""
     assert isinstance(at, ast.Expr) and isinstance(at.value, ast.Call)
     if node not in at.value.args:
@@ -100,8 +100,11 @@ def _given_the_tensor(op: ast.FunctionDef, at: ast.stmt, node: ast.Name) -> list
     ]
 
 
-def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
-    return (part for part in ast.walk(tree) if isinstance(part, ast.stmt))
+def statement_of(tree: ast.Module, node: ast.AST) -> ast.stmt:
+    """The innermost statement around a node; by the node itself, for positions in formatted strings are not to be
+    trusted.
+    """
+    return next(part for part in ast.walk(tree) if isinstance(part, ast.stmt) and node in _own(part))
 
 
 def _own(statement: ast.stmt) -> Iterator[ast.AST]:
