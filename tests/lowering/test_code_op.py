@@ -9,6 +9,10 @@ import torch
 
 from imported import fixed, imported
 from onegraph.lowering.empty_shortcut import is_size
+from onegraph.lowering.written import written_in_op
+from onegraph.model import Candidate
+
+from .lowered import load, lower
 
 PENALTY = """\
 import torch
@@ -112,3 +116,52 @@ def test_a_random_number_that_decides_a_branch_stays_a_tensor(tmp_path: Path) ->
         drawn.append([run(x).tolist() for _ in range(6)])
     assert drawn[0] == drawn[1]
     assert len({str(each) for each in drawn[0]}) > 2
+
+
+HARDEST = """\
+import torch
+
+
+def program(loss, positive):
+    k = min(3 * int(positive.sum().item()), loss.numel())
+    if k == 0:
+        return loss.topk(1).values.sum()
+    hardest, _ = (loss * (1 - positive)).topk(k)
+    return (loss * positive).sum() + hardest.sum()
+
+
+def inputs():
+    return [(torch.tensor([0.5, 2.0, 0.1, 3.0, 1.0]), torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0]))]
+"""
+
+
+def test_a_number_that_decides_which_value_is_returned_stays_in_one_op(tmp_path: Path) -> None:
+    result = fixed(tmp_path, HARDEST)  # the other arm is reached by force
+    assert result.evidence.verified, result.evidence
+    after = imported(tmp_path, result.changes[0].mended)
+    compiled = torch.compile(after.program, backend="aot_eager", fullgraph=True)
+    for positive in (torch.tensor([0.0, 1.0, 0.0, 0.0, 1.0]), torch.zeros(5)):
+        losses = [torch.linspace(0.5, 3, 5, requires_grad=True) for _ in range(2)]
+        values = [run(loss, positive) for run, loss in zip((after.program, compiled), losses, strict=True)]
+        for value in values:
+            value.backward()
+        assert torch.equal(*values)
+        assert torch.equal(*[loss.grad for loss in losses])
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        pytest.param("        return loss, loss\n", "several numbers of values", id="two values and one"),
+        pytest.param("        return loss[:k]\n", "depends on values", id="a size that values decide"),
+        pytest.param("        print(k)\n        return loss.sum()\n", "calls `print`", id="an effect"),
+    ],
+)
+def test_paths_that_give_other_things_are_no_op(tmp_path: Path, other: str, reason: str) -> None:
+    text = HARDEST.replace("        return loss.topk(1).values.sum()\n", other)
+    given = imported(tmp_path, text).inputs()
+    loaded = load(tmp_path, text.partition("\n\n\n")[2].replace("def program", "def f"), given)
+    proposed = lower(loaded, "k == 0", lowering=lambda request: written_in_op(request, "branch_on_tensor"))
+    assert not any(isinstance(each, Candidate) for each in proposed)
+    told = [each.reason for each in proposed]
+    assert any(reason in each for each in told), told

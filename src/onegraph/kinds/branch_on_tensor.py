@@ -33,6 +33,7 @@ from onegraph.lowering import lower_branch
 from onegraph.lowering.empty_shortcut import without_unset_shortcut
 from onegraph.lowering.first_steps import first_step
 from onegraph.lowering.none_arm import without_shortcut
+from onegraph.lowering.written import written_in_op
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
 
@@ -65,9 +66,18 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
     if tested is not None:
         shortcut += without_unset_shortcut(request, tested, NAME)
     declined = [each for each in shortcut if isinstance(each, Declined)]
-    for each in itertools.chain(first_step(request), lower_branch(request), shortcut):
+    in_op = written_in_op(request, NAME) if _is_number(request, site) else ()
+    for each in itertools.chain(first_step(request), lower_branch(request), shortcut, in_op):
         if isinstance(each, Candidate):
             yield each
         elif each not in declined:
             declined.append(each)
     yield from declined
+
+
+def _is_number(request: Request, site: ast.AST | None) -> bool:
+    """Whether a number of Python decides, which the data gives."""
+    if not isinstance(site, ast.expr):
+        return False
+    (seen,) = request.facts.values(site)
+    return bool(seen) and not any(fact.is_tensor for fact in seen)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from onegraph.lowering import flow
 from onegraph.lowering.effect_scope import loads, stores
 from onegraph.lowering.refused import Refused
 from onegraph.rewrite import text as text_
@@ -119,13 +120,13 @@ def check(
     tree: ast.Module, statements: Sequence[ast.stmt], local: frozenset[str], *, may_return: bool = False
 ) -> None:
     """Raises Refused where the statements do more than compute and write. ``local``: names of the function.
-    ``may_return``: the last one may be a ``return``."""
+    ``may_return``: they may return, on every path."""
     modules = imported(tree)
     shadowed = {name for s in text_.toplevel(tree) for name in text_.bound_names(s)} | local
+    may_return = may_return and flow.always_leaves(statements)
     for statement in statements:
-        last = may_return and statement is statements[-1]
         for node in ast.walk(statement):
-            if not (last and node is statement and isinstance(node, ast.Return) and node.value is not None):
+            if not (may_return and isinstance(node, ast.Return) and node.value is not None):
                 _check_node(node, modules, shadowed, local)
         _check_jumps(statement, inside_loop=False)
 

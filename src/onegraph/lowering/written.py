@@ -12,7 +12,16 @@ import ast
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from onegraph.lowering import choice, effect_text, op_given, op_text, pure_code, same_dtype
+from onegraph.lowering import (
+    choice,
+    effect_text,
+    flow,
+    op_given,
+    op_text,
+    pure_code,
+    returned_values,
+    same_dtype,
+)
 from onegraph.lowering.effect_params import SCALARS
 from onegraph.lowering.effect_scope import Scope, loads, scope_of, stores
 from onegraph.lowering.host_shapes import fake_of, kinds, open_fake
@@ -47,8 +56,14 @@ def written_in_op(request: Request, kind: str) -> Iterator[Candidate | Declined]
         yield Declined(kind, "The statement stands at module level.", "Move it into a function.")
         return
     refused: Refused | None = None
+    halfway: Refused | None = None
     for block, at in _blocks(scope, statement):
         for end in range(at + 1, min(len(block), at + LONGEST) + 1):
+            if (left := _leaves_halfway(block[at:end])) is not None:
+                halfway = halfway or Refused(
+                    f"Line {left.lineno} holds a return statement.", "Return once, at the end."
+                )
+                continue
             try:
                 candidate = _from_where_it_can(request, tree, scope, block, (at, end), kind)
             except Refused as error:
@@ -58,8 +73,16 @@ def written_in_op(request: Request, kind: str) -> Iterator[Candidate | Declined]
             if "_any()" not in candidate.text or "_any()" in request.text:
                 return
             break  # what asks for such a size further down may have to move, too
+    refused = refused or halfway
     if refused is not None:
         yield Declined(kind, refused.reason, refused.next_step)
+
+
+def _leaves_halfway(statements: Sequence[ast.stmt]) -> ast.stmt | None:
+    """The first ``return`` of statements that return on some of their paths only."""
+    found = next(flow.inside(statements, ast.Return), None)
+    assert found is None or isinstance(found, ast.stmt)
+    return None if flow.always_leaves(statements) else found
 
 
 def _from_where_it_can(
@@ -91,7 +114,7 @@ class _Run:
     reads: frozenset[str]  # names of the function that they read from outside
     kept: frozenset[str]  # names that they change with ``+=`` and that are read behind: fine for tensors only
     results: tuple[str, ...]  # names that they bind and that are read behind
-    returned: bool  # the last one returns
+    returned: bool  # they return
 
 
 def _blocks(scope: Scope, statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], int]]:
@@ -130,7 +153,7 @@ def _run(
     }
     bound = {name for s in moved for n in _plain_bindings(s) for name in n}
     results = tuple(sorted(left - added | left & bound))
-    returned = isinstance(moved[-1], ast.Return)
+    returned = any(flow.inside(moved, ast.Return))
     if returned and results:
         raise Refused(f"`{results[0]}` is used in an inner function.", "Pass it as an argument.")
     if not (results or returned or any(True for _ in pure_code.written_roots(moved))):
@@ -412,18 +435,18 @@ def _results(
 ) -> op_text.Results:
     """What the run hands on: tensors whose size follows from what went in. Raises Refused."""
     last = run.statements[-1]
-    values: list[ast.expr] = []
-    if isinstance(last, ast.Return):
-        assert last.value is not None
-        values = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
-        found = list(zip(map(ast.unparse, values), request.facts.values(*values), strict=True))
+    rows: list[Sequence[ast.expr]] = []
+    if run.returned:
+        rows = returned_values.rows(run.statements)
+        found = returned_values.facts(request, run.statements, rows)
     else:
         after = request.facts.names(last, run.results, after=True)
         found = [(name, tuple(after.get(name, ()))) for name in run.results]
     sizes = Sizes(run.statements, lambda node: request.facts.values(node)[0])
     unknown = [name for name in run.results if name in sizes.unknown]
     if run.returned:
-        unknown = [ast.unparse(value) for value in values if not sizes.known(value)]
+        columns = zip((name for name, _ in found), zip(*rows, strict=True), strict=True)
+        unknown = [name for name, column in columns if not all(map(sizes.known, column))]
     opened = _captured(request) and all(_of_integers(facts) for name, facts in found if name in unknown)
     if unknown and not opened:
         raise Refused(f"The size of `{unknown[0]}` depends on values.", CAPTURE)
