@@ -165,3 +165,11 @@ def test_paths_that_give_other_things_are_no_op(tmp_path: Path, other: str, reas
     assert not any(isinstance(each, Candidate) for each in proposed)
     told = [each.reason for each in proposed]
     assert any(reason in each for each in told), told
+
+
+def test_a_branch_on_a_number_says_so(tmp_path: Path) -> None:
+    text = "def f(x):\n    k = int(x.sum())\n    print(k)\n    if k == 0:\n        x = x + 1\n    return x\n"
+    loaded = load(tmp_path, text, [(torch.ones(3),)])
+    assert [each.reason for each in lower(loaded, "k == 0")] == [
+        "`k == 0` is decided by a Python number that the data gives"
+    ]

@@ -38,7 +38,8 @@ def find(request: Request) -> Place:
     test = site if isinstance(site, ast.BoolOp) else site.test
     if not is_tensor_test(request.facts, test, {}) and request.facts.values(test)[0]:
         raise Refused(
-            f"`{ast.unparse(test)}` was no tensor on any recorded call", "Record a call on which it is one."
+            f"`{ast.unparse(test)}` is decided by a Python number that the data gives",
+            "Decide on the tensor, before a number or a size is taken out of it.",
         )
     root = _outermost(path[index + 1 :], site, request.facts)
     if isinstance(function, FunctionDef) and isinstance(root, ast.If):
