@@ -62,7 +62,8 @@ def compile(
     mended code is not right for it. The user's functions stay as they are; only the
     compiler reads the mended code. ``level`` says what repairs may change: "exact", "relaxed" or
     "lossy". Every keyword of ``torch.compile`` is passed on; ``fullgraph`` is True unless given (with
-    False the default capture settings of torch apply, and a break is an error all the same).
+    False the default capture settings of torch apply, and a break is an error all the same). A first call whose break
+    comes from something that is set up once (hooks of a library, a cache) is made in eager mode.
 
     Raises ``GraphBreaksLeft`` on a call whose breaks can't all be mended and verified. With ``strict=False``
     the program then runs with what could be mended, and warns once.
@@ -102,6 +103,7 @@ class _Mended:
         self.result: FixResult | None = None  # the mend in use
         self.known = Known(target)  # the sorts of calls that it is right for
         self.hopeless: dict[tuple[str, ...], GraphBreaksLeft] = {}  # what a mend could not do, it can't again
+        self.set_up: set[str] = set()  # breaks that were looked at as those of a first call alone
         self.lookup: substitute.Lookup = _as_it_is
         self.whole = True  # one graph or an error, so that nothing of the program ran before an error
         self.compiled = self.build()
@@ -135,9 +137,11 @@ class _Mended:
         with _lock:
             if self.compiled is tried:  # else another thread has mended it meanwhile
                 with without_saved_tensor_hooks():
-                    raises = run_call(self.target, call).error is not None
-                if raises:
-                    return self.target(*args, **kwargs)  # it raises, compiled or not: let the user see that
+                    seen = run_call(self.target, call)
+                    only_sets_up = bool(seen.created) and self.only_sets_up(broken, call)
+                if seen.error is not None or only_sets_up:
+                    # it raises, compiled or not: let the user see that; or no later call does what breaks the graph
+                    return self.target(*args, **kwargs)
                 try:
                     with without_saved_tensor_hooks():
                         right = isinstance(broken, UnknownSort) and self.is_right_for(call)
@@ -177,6 +181,21 @@ class _Mended:
             program = Program(self.name, self.target, (copy_call(call),))
             evidence = later(program, self.result, self.level, captured)
         return all(check.passed is not False for check in evidence.checks)
+
+    def only_sets_up(self, broken: Exception, call: Call) -> bool:
+        """Whether the break is gone when the call is made a second time: the first one installs hooks, fills a cache.
+
+        Asked once for a break: a program whose calls take turns would be run in eager mode for ever.
+        """
+        if isinstance(broken, UnknownSort) or str(broken) in self.set_up:
+            return False
+        self.set_up.add(str(broken))
+        world = World(Program(self.name, self.target, (call,)))
+        world.snapshot()
+        compile = optimized.context({**self.options, "backend": "eager"}, whole=True)
+        run_call(self.target, call, world=world, restore=False)
+        error = run_call(compile(self.root(substitute.unchecked)), call, world=world).error
+        return error is None or str(error.exception) != str(broken)
 
     def mend(self, call: Call) -> FixResult:
         """Mend for this call and those before it, and take what came out."""
