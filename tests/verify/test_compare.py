@@ -85,6 +85,8 @@ def test_warnings_of_torchs_own_files_count_only_where_eager_has_them():
     own, theirs = Warned("UserWarning", "compiling", torch=True), Warned("UserWarning", "careful")
     assert found(see(warnings=(theirs,)), see(warnings=(own, theirs))) == []
     assert found(see(), see(warnings=(theirs,))) == [("warnings", None)]
+    assert found(see(warnings=(own,)), see(warnings=(own, own))) == []
+    assert found(see(warnings=(theirs,)), see(warnings=(theirs, theirs))) == [("warnings", None)]
 
 
 @pytest.mark.parametrize(
