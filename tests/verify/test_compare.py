@@ -87,6 +87,12 @@ def test_warnings_of_torchs_own_files_count_only_where_eager_has_them():
     assert found(see(), see(warnings=(theirs,))) == [("warnings", None)]
     assert found(see(warnings=(own,)), see(warnings=(own, own))) == []
     assert found(see(warnings=(theirs,)), see(warnings=(theirs, theirs))) == [("warnings", None)]
+    kernel = Warned("UserWarning", "slow (Triggered internally at conv.cpp:1)", torch=True)
+    assert found(see(warnings=(kernel, kernel)), see(warnings=(kernel,))) == []
+    assert found(see(warnings=(kernel, kernel)), see(warnings=(kernel,)), exact=True) == [
+        ("warnings", Level.LOSSY)
+    ]
+    assert found(see(warnings=(own,)), see()) == [("warnings", Level.LOSSY)]
 
 
 @pytest.mark.parametrize(
