@@ -1508,6 +1508,28 @@ def f(x):
         "changes it in place",
     ),
     Refusal(
+        "an attribute that shares the memory of another one, changed behind",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones(4))
+        self.last = torch.zeros(4)
+
+    def forward(self, x):
+        self.last = self.scale.detach()
+        if x.sum() > 0:
+            self.last = x[0].detach()
+        self.scale.mul_(2)
+        return x * 2
+
+
+f = Net()
+""",
+        "x.sum() > 0",
+        "changes it in place",
+    ),
+    Refusal(
         "in place and bound anew",
         """\
 def f(x):

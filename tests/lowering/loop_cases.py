@@ -37,6 +37,113 @@ class Refusal:
 
 LOOPS = [
     Loop(
+        "a list that grows with the trips, stacked behind the loop",
+        """\
+def f(x, tol):
+    kept = []
+    for _ in range(3):
+        x = x * 0.5
+        kept.append(x)
+        if x.norm() < tol:
+            break
+    return torch.stack(kept).sum(0) * kept[-1]
+""",
+        "x.norm() < tol",
+        _with(0.0, 1.0, 2.0, 9.0),
+    ),
+    Loop(
+        "a list that grows with the trips, joined behind the loop",
+        """\
+def f(x, tol):
+    kept = []
+    for _ in range(3):
+        x = x * 0.5
+        kept.append(x)
+        if x.norm() < tol:
+            break
+    return torch.cat(kept)
+""",
+        "x.norm() < tol",
+        _with(0.0, 1.0, 2.0, 9.0),
+    ),
+    Loop(
+        "a list with values of its own and two new ones a trip",
+        """\
+def f(x, tol):
+    kept = [x, x + 1]
+    for _ in range(3):
+        x = x * 0.5
+        kept.append(x.flip(0))
+        kept.append(x * 2)
+        if x.norm() < tol:
+            break
+    return torch.stack(kept).mean(0)
+""",
+        "x.norm() < tol",
+        _with(0.0, 1.0, 2.0, 9.0),
+    ),
+    Loop(
+        "a tensor that was changed in place before the loop hands it on",
+        """\
+def f(x, most):
+    kept = x.clone()
+    kept.mul_(-1)
+    for _ in range(3):
+        if x.max() > most:
+            kept = x * 2
+        if x.min() < -most:
+            break
+        x = x * 2
+    return kept
+""",
+        "x.min() < -most",
+        _with(1.5, 3.0, 99.0),
+    ),
+    Loop(
+        "a loop's variable that a trip binds anew, behind a continue",
+        """\
+def f(x, most):
+    for row in (x, x * 2, x - 1):
+        if x.max() > most:
+            continue
+        row = row.flip(0)
+        x = x + row
+    return x
+""",
+        "x.max() > most",
+        _with(0.0, 3.0, 99.0),
+    ),
+    Loop(
+        "an exit by an index that is there on every trip",
+        """\
+def f(x, most):
+    for _ in range(3):
+        x = x * 2
+        if x[1, 2] > most:
+            break
+    return x
+""",
+        "x[1, 2] > most",
+        _with(1.0, 3.0, 99.0),
+        has=("running = running & ~(torch.as_tensor(x[1, 2]) > most)",),
+    ),
+    Loop(
+        "an exit by an index, behind a continue",
+        """\
+def f(x, most):
+    for _ in range(3):
+        x = x * 2
+        if x.min() < -most:
+            continue
+        if x[1, 2] > most:
+            break
+        x = x + 1
+    return x
+""",
+        "x[1, 2] > most",
+        _with(1.0, 3.0, 99.0),
+    ),
+    Loop(
         "an exit by two indices, and the second is asked only where the first holds",
         """\
 def f(x, most):
@@ -604,8 +711,8 @@ def f(x, tol):
         _with(0.0, 99.0),
     ),
     Refusal(
-        "a Python list that follows the trips",
-        "called for its effect",
+        "a list of which the length is asked",
+        "`kept` grows by as many values as the loop makes trips, and `len(kept)` needs",
         """\
 def f(x, tol):
     kept = []
@@ -614,7 +721,73 @@ def f(x, tol):
         kept.append(x)
         if x.norm() < tol:
             break
-    return torch.cat(kept)
+    return x, len(kept)
+""",
+        "x.norm() < tol",
+        _with(1.0, 9.0),
+    ),
+    Refusal(
+        "a list that is returned",
+        "and `(x, kept)` needs to know how many",
+        """\
+def f(x, tol):
+    kept = []
+    for _ in range(3):
+        x = x * 0.5
+        kept.append(x)
+        if x.norm() < tol:
+            break
+    return x, kept
+""",
+        "x.norm() < tol",
+        _with(1.0, 9.0),
+    ),
+    Refusal(
+        "a list that gets its value behind the exit",
+        "follows an exit",
+        """\
+def f(x, tol):
+    kept = []
+    for _ in range(3):
+        if x.norm() < tol:
+            break
+        kept.append(x)
+        x = x * 0.5
+    return torch.stack(kept)
+""",
+        "x.norm() < tol",
+        _with(1.0, 9.0),
+    ),
+    Refusal(
+        "a list that gets its value behind a continue",
+        "follows a `continue`",
+        """\
+def f(x, tol):
+    kept = []
+    for _ in range(3):
+        x = x * 0.5
+        if x.max() > 1:
+            continue
+        kept.append(x)
+        if x.norm() < tol:
+            break
+    return torch.stack(kept)
+""",
+        "x.norm() < tol",
+        _with(1.0, 9.0),
+    ),
+    Refusal(
+        "a list of a trip",
+        "is bound in line 8, and appended to in a trip",
+        """\
+def f(x, tol):
+    for _ in range(3):
+        kept = []
+        kept.append(x)
+        x = kept[0] * 0.5
+        if x.norm() < tol:
+            break
+    return x
 """,
         "x.norm() < tol",
         _with(1.0, 9.0),

@@ -53,9 +53,10 @@ def called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
-def unsafe_to_evaluate(node: ast.expr, *, twice: bool = False) -> str | None:
+def unsafe_to_evaluate(node: ast.expr, *, twice: bool = False, sized: bool = False) -> str | None:
     """Why a tensor condition may not be evaluated where the program would have skipped it; None when it
-    may. ``twice``: the program evaluates it, the question is whether it may be evaluated once more."""
+    may. ``twice``: the program evaluates it, the question is whether it may be evaluated once more. ``sized``: it
+    was evaluated on tensors of the same sizes."""
     known = ops.ADDITIVE | ops.CHEAP | ops.PYTHON
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and (
@@ -64,7 +65,7 @@ def unsafe_to_evaluate(node: ast.expr, *, twice: bool = False) -> str | None:
             if called(part) in {"float", "bool", "int"} and isinstance(part.func, ast.Attribute):
                 continue
             return f"`{called(part) or ast.unparse(part.func)}` may fail or have an effect"
-        if isinstance(part, ast.Subscript) and not twice and not _static_index(part.slice):
+        if isinstance(part, ast.Subscript) and not twice and not _static_index(part.slice, numbers=sized):
             return "an index may be out of range"
         if isinstance(part, ast.BinOp) and not twice and isinstance(part.op, ast.FloorDiv | ast.Mod):
             return "an integer division may fail"
@@ -302,10 +303,12 @@ def _nonzero(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value != 0
 
 
-def _static_index(node: ast.expr) -> bool:
-    """Slices, ``None`` and ``...`` never fail on a tensor."""
+def _static_index(node: ast.expr, *, numbers: bool = False) -> bool:
+    """Slices, ``None`` and ``...`` never fail on a tensor; ``numbers``: nor do constants, on one of known size."""
     if isinstance(node, ast.Tuple):
-        return all(_static_index(element) for element in node.elts)
+        return all(_static_index(element, numbers=numbers) for element in node.elts)
     if isinstance(node, ast.Slice):
         return all(part is None or _literal(part) for part in (node.lower, node.upper, node.step))
-    return isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis)
+    return (numbers and _literal(node)) or (
+        isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis)
+    )

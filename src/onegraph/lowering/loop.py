@@ -125,13 +125,19 @@ class _Lowered:
                 text = edit.replace_lines(text, loop.lineno, edit.position(loop)[2], lines)
                 text = helper.complete(text, cond=cond if f"{cond}(" in lines else None)
                 return loop_helper.complete(text, names)
-        exits = Exits(**common, last_helper=names["_last"], rest=_behind(function, loop))
+        helpers = {"_last": names["_last"], "_stacked": names["_stacked"]}
+        exits = Exits(
+            **common,
+            last_helper=helpers["_last"],
+            stacked_helper=helpers["_stacked"],
+            rest=_behind(function, loop),
+        )
         lines = edit.reindent(exits.text(), edit.indent_of(text, loop.lineno))
         assert exits.last is not None
+        text = edit.replace_spans(text, exits.lists.behind)
         between = edit.replace_lines(text, loop.lineno, edit.position(exits.last)[2], lines)
         before = len(between.splitlines())
-        if names["_last"] in edit.names(edit.parse(between)):  # the text in between runs
-            between = loop_helper.complete(between, {"_last": names["_last"]})
+        between = loop_helper.complete(between, helpers)  # the text in between runs
         if f"{cond}(" in lines:
             between = helper.complete(between, cond=cond)
         first = loop.lineno + len(between.splitlines()) - before

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from onegraph.lowering import choice, flow
 from onegraph.lowering.loop_end import is_known, limit_of, unsafe
 from onegraph.lowering.loop_in_text import Exit, Loop, LoopInText, exits, ifs, tensor_exits
+from onegraph.lowering.loop_lists import Lists
 from onegraph.lowering.loop_numbers import Numbers
 from onegraph.lowering.loop_returns import Returned
 from onegraph.lowering.predicate import is_tensor_test, operand_of_boolop
@@ -39,6 +40,7 @@ class Exits(LoopInText):
     """Rewrites one loop of a function."""
 
     last_helper: str  # the name of `_last`
+    stacked_helper: str  # and of `_stacked`
     rest: Sequence[ast.stmt] = ()  # behind the loop to the end of the function, where it is one block
     flags: dict[str, bool] = field(default_factory=dict)  # name of a flag that may be Python's -> its value
     first_is_free: bool = True  # no exit was met yet: on the first trip the flag is Python's
@@ -70,6 +72,7 @@ class Exits(LoopInText):
             self.found = self.flag("found")
             self.flags[self.found] = False
         self.numbers = Numbers(self, self.last_helper)
+        self.lists = Lists(self, self.stacked_helper)
         limit = limit_of(self, self.numbers.drivers) if leaving else None
         if limit is not None and not is_known(limit):
             self.limit = limit
@@ -79,11 +82,12 @@ class Exits(LoopInText):
         body = self.numbers.at_top + body
         setup = f"{self.running} = True\n" if self.running else ""
         setup += f"{self.found} = False\n" if self.found else ""
-        setup += "".join(f"{line}\n" for line in self.numbers.setup)
+        setup += "".join(f"{line}\n" for line in (*self.numbers.setup, *self.lists.setup))
         for name, value in self.flags.items():
             if name not in (self.running, self.found):
                 body = f"{name} = {value}\n" + body
         behind = self._behind()
+        self.lists.check(self.last)
         after = "".join(f"{line}\n" for line in self.numbers.behind)
         return setup + header + edit.reindent(body or "pass\n", self.unit) + after + behind
 
@@ -204,10 +208,11 @@ class Exits(LoopInText):
     def _plain(self, statements: list[ast.stmt], armed: list[str], header: int | None) -> str:
         if not statements:
             return ""
-        lines = self.source.block(statements, above=header)
+        lines = self.source.block(statements, self.lists.replaced(statements), above=header)
         if all(isinstance(s, ast.Pass) for s in statements):
             return ""
-        return self._guarded(lines, armed, first=self.first_is_free)
+        appends = self.lists.lines(statements, armed, first=self.first_is_free)
+        return self._guarded(lines, armed, first=self.first_is_free) + appends
 
     def _guarded(self, lines: str, armed: Sequence[str], *, first: bool) -> str:
         if first:
@@ -327,13 +332,14 @@ class Exits(LoopInText):
         last = arm[-1]
         assert isinstance(last, Exit)
         code = ""
-        if armed and choice.unsafe_to_evaluate(test):
-            name = self.flag("stop" if not isinstance(last, ast.Continue) else "skipped")
-            if not self.first_is_free:
-                code += f"{name} = {self.running}\n"  # a value of its kind, for the trips that don't run
-            code += self._guarded(f"{name} = {hit}\n", armed, first=self.first_is_free)
-            hit = name
         skipping = [flag.removeprefix("not ") for flag in armed if flag.startswith("not ")]
+        free = self.first_is_free and not skipping
+        if armed and choice.unsafe_to_evaluate(test, sized=free and self._keeps_sizes(test)):
+            name = self.flag("stop" if not isinstance(last, ast.Continue) else "skipped")
+            if not free:  # a value of its kind, for the trips that don't run
+                code += f"{name} = {skipping[-1] if skipping else self.running}\n"
+            code += self._guarded(f"{name} = {hit}\n", armed, first=free)
+            hit = name
         if skipping and any(name in self.flags for name in skipping):
             raise Refused(
                 f"the exit in line {node.lineno} follows a `continue` that not every trip decides",
@@ -389,6 +395,18 @@ class Exits(LoopInText):
 
     def _unsafe(self, test: ast.expr) -> str | None:
         return unsafe(self, test, self.numbers.drivers)
+
+    def _keeps_sizes(self, test: ast.expr) -> bool:
+        """Whether the tensors that the test looks into have the same sizes on all trips."""
+        for part in (n for n in ast.walk(test) if isinstance(n, ast.Subscript)):
+            name = part.value.id if isinstance(part.value, ast.Name) else ""
+            inside = {fact.shape for fact in self.facts.values(part.value)[0]}
+            if not name or None in inside or not inside:
+                return False
+            before = {fact.shape for fact in self.facts.names(self.loop, [name])[name]}
+            if name in flow.binds(self.loop) and inside - before:
+                return False
+        return True
 
     def _require_safe(self, test: ast.expr, armed: Sequence[str]) -> None:
         if armed and (why := choice.unsafe_to_evaluate(test)):

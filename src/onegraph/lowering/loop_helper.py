@@ -89,8 +89,18 @@ def {name}(values):
     return [value for flag, value in values if flag][-1]
 '''
 
+STACKED = '''\
+def {name}(values, kept):
+    """``torch.stack`` of the values whose flag holds; while compiling, a mask takes them out of all."""
+    flags = [flag for flag in kept if isinstance(flag, {torch}.Tensor)]
+    if not ({torch}.compiler.is_compiling() and flags):
+        return {torch}.stack([value for value, flag in zip(values, kept) if flag])
+    on = {torch}.ones_like(flags[0]).reshape(())
+    return {torch}.stack(values)[{torch}.stack([on & flag for flag in kept])]
+'''
 
-BODIES = {"_advance": ADVANCE, "_while_loop": WHILE, "_trips": TRIPS, "_last": LAST}
+
+BODIES = {"_advance": ADVANCE, "_while_loop": WHILE, "_trips": TRIPS, "_last": LAST, "_stacked": STACKED}
 
 
 def names_in(text: str) -> dict[str, str]:

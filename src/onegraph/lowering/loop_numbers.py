@@ -32,13 +32,14 @@ class Numbers:
         self.at_top = ""
         self.setup: list[str] = []
         self.behind: list[str] = []
-        self.targets = flow.binds(loop.target) if isinstance(loop, ast.For) else frozenset[str]()
+        targets = flow.binds(loop.target) if isinstance(loop, ast.For) else frozenset[str]()
+        self.targets = targets - flow.binds(loop.body)
         self.live = owner.live_after() | _returned_names(loop)
         self.carried = self.live | flow.needed_first(loop.body)
         self.drivers = self.targets | self._drivers()
         self.frozen: dict[str, str] = {}  # names read behind the loop -> the list of their values
         if owner.running:
-            for name in sorted(self.drivers & self.live & flow.binds(loop)):
+            for name in sorted((self.drivers | targets) & self.live & flow.binds(loop)):
                 self._freeze(name)
 
     # --- what goes on -------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from onegraph.lowering.loop_in_text import Loop, LoopInText, exits, tensor_exits
 from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.source import operand
+from onegraph.lowering.written_behind import written_behind
 from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import UNDEFINED, Fact, Facts
 
@@ -275,7 +276,8 @@ class WhileLoop(LoopInText):
         live = self.live_after()
         shared = [n for n in names if kinds[n] == "tensor" and n in live and not self._fresh(n)]
         for name in shared:
-            if (written := self._written_behind(name)) is not None:
+            same = sharing(name, self.loop, self.function, self.facts)
+            if (written := written_behind(self.function, self.loop, same, self.facts)) is not None:
                 raise Refused(
                     f"line {written.lineno} changes in place what `{name}` is if the loop makes no trip",
                     f"Loop over a copy with a name of its own, `copy = {name}.clone()`, or bind a new value "
@@ -284,18 +286,6 @@ class WhileLoop(LoopInText):
         if shared:
             names_ = ", ".join(f"`{n}`" for n in shared)
             self.notes.append(f"where the loop makes no trip, a copy of {names_} comes out of it")
-
-    def _written_behind(self, name: str) -> ast.stmt | None:
-        """A statement behind the loop that changes in place what the name held before it."""
-        same = sharing(name, self.loop, self.function, self.facts)
-        end = edit.position(self.loop)[2]
-        looped = any(
-            n is not self.loop and any(part is self.loop for part in ast.walk(n))
-            for n in flow.inside(self.function.body, ast.For, ast.While)
-        )
-        statements = [n for n in ast.walk(self.function) if isinstance(n, ast.stmt)]
-        found = [s for s in statements if (s.lineno > end or looped) and same & state.written_in_place(s)]
-        return min(found, key=lambda s: edit.position(s)[2] - s.lineno, default=None)
 
     def _fresh(self, name: str) -> bool:
         """Whether the tensor was made in this function, right before the loop, and given to nobody."""

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onegraph.lowering import flow, ops, state
-from onegraph.lowering.aliases import sharing
+from onegraph.lowering.aliases import linked, sharing
 from onegraph.lowering.choice import called
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
 from onegraph.lowering.refused import Refused
+from onegraph.lowering.written_behind import written_behind
 
 if TYPE_CHECKING:
     from onegraph.lowering.branch import Lowering
@@ -50,7 +51,7 @@ class Moves:
         """A side that hands a tensor on as it is: in the graph a copy takes its place."""
         for out in outs:
             handed = [name for side in (branch.first, branch.second) if (name := handed_on(side, out.key))]
-            if not handed:
+            if not handed or out.in_place:  # in place: the result is written into the tensor itself
                 continue
             self.refuse_changed_behind((out.key, *handed), handed[0], branch.node)
             if not self.lowering.place.gradients and out.needs_grad:
@@ -63,15 +64,16 @@ class Moves:
 
     def refuse_changed_behind(self, keys: Sequence[str], handed: str, node: ast.AST) -> None:
         """An in-place change behind the branch reaches both names of one tensor, but only one of two copies."""
-        at = node if isinstance(node, ast.stmt) else self.lowering.place.statement
+        place, facts = self.lowering.place, self.lowering.facts
+        at = node if isinstance(node, ast.stmt) else place.statement
         if at is not None and handed.isidentifier():
-            keys = [*keys, *sharing(handed, at, self.lowering.place.function, self.lowering.facts)]
-        for key in keys:
-            if (written := self.lowering.place.written_in_place_behind(key, node)) is not None:
-                raise Refused(
-                    f"the branch hands `{handed}` on as it is, and line {written.lineno} changes it in place",
-                    f"Hand a copy on, on that side of the branch (`else:`, where it has none): `{handed}.clone()`.",
-                )
+            keys = [*keys, *sharing(handed, at, place.function, facts)]
+        keys = [*keys, *(key for each in keys if "." in each for key in linked(each, place.function))]
+        if (written := written_behind(place.function, node, keys, facts)) is not None:
+            raise Refused(
+                f"the branch hands `{handed}` on as it is, and line {written.lineno} changes it in place",
+                f"Hand a copy on, on that side of the branch (`else:`, where it has none): `{handed}.clone()`.",
+            )
 
     def alias(self, code: str) -> None:
         self.lowering.notes.append(f"where the branch hands `{code}` on as it is, a copy takes its place")

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from onegraph.lowering import flow, ops, state
+from onegraph.lowering import flow, ops
 from onegraph.lowering.choice import called
 from onegraph.lowering.parts import Out
 from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.state import key_of
+from onegraph.lowering.written_behind import makes_new
 from onegraph.model import Span
 from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Fact, Facts, Request
@@ -265,7 +266,7 @@ class Place:
         """Whether the statements bind the name to a new tensor before they change it."""
         for statement in statements:
             if isinstance(statement, ast.Assign) and key_of(statement.targets[0]) == name:
-                return len(statement.targets) == 1 and _makes_new(statement.value)
+                return len(statement.targets) == 1 and makes_new(statement.value)
             if name in flow.binds(statement) or any(
                 isinstance(n, ast.Name) and n.id == name and not self.only_computed_with(n)
                 for n in ast.walk(statement)
@@ -279,15 +280,6 @@ class Place:
         if not isinstance(parent, ast.Assign):
             return ()
         return tuple(key for target in parent.targets if (key := key_of(target)))
-
-    def written_in_place_behind(self, key: str, node: ast.AST) -> ast.stmt | None:
-        """A statement behind the branch that changes the tensor in place; None when there is none."""
-        end, looped = edit.position(node)[2], self._in_loop(node)
-        statements = [n for n in ast.walk(self.function) if isinstance(n, ast.stmt)]
-        found = [s for s in statements if (s.lineno > end or looped) and key in state.written_in_place(s)]
-        return min(
-            found, key=lambda s: edit.position(s)[2] - s.lineno, default=None
-        )  # not the blocks around it
 
     def is_fresh(self, name: str, node: ast.If, facts: Facts) -> bool:
         """Whether only this name can see the tensor's storage: it was computed here, and given to nobody."""
@@ -303,7 +295,7 @@ class Place:
                 if isinstance(parent, ast.AugAssign):
                     continue
                 value = self._bound_to(use)
-                if value is None or not _makes_new(value):
+                if value is None or not makes_new(value):
                     return False
             elif self._given_away(use):
                 return False
@@ -495,10 +487,3 @@ def _is_code(type_name: str) -> bool:
         "NoneType",
         "module",
     } or (last.startswith("Script") or "builtin" in last)
-
-
-def _makes_new(value: ast.expr) -> bool:
-    """Whether the expression makes a new tensor, by its text."""
-    if isinstance(value, ast.BinOp | ast.UnaryOp | ast.Compare):
-        return True
-    return isinstance(value, ast.Call) and called(value) in (ops.CHEAP | ops.CREATE)

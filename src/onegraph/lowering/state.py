@@ -13,6 +13,10 @@ from onegraph.rewrite.request import Facts
 
 _EFFECTS = {"print": "print", "warn": "a warning", "warn_once": "a warning", "warning_once": "a warning"}
 _LOGS = frozenset({"debug", "info", "warning", "error", "exception", "critical", "log"})
+_MODULES = frozenset(
+    {"torch", "F", "nn", "init", "nn.init", "nn.functional", "torch.nn.functional", "torch.nn.init"}
+)
+_PARTS = frozenset({"T", "mT", "H", "mH", "data", "real", "imag"})
 _NOT_IN_PLACE = frozenset({"requires_grad_", "retain_grad", "register_hook"})
 
 
@@ -116,23 +120,40 @@ def changed_keys(statement: ast.stmt, measured: Callable[[ast.stmt], Facts]) -> 
 
 
 def written_in_place(statement: ast.stmt) -> frozenset[str]:
-    """What a single statement may change in place, by its text: ``x += 1``, ``x[0] = 1``, ``x.add_(1)``."""
-    found: set[str | None] = set()
-    if isinstance(statement, ast.AugAssign):
-        found.add(key_of(statement.target))
+    """What a single statement may change in place, by its text: ``x += 1``, ``x[0] = 1``, ``x.T.add_(1)``,
+    ``F.relu(x, inplace=True)``."""
+    written: list[ast.expr] = [statement.target] if isinstance(statement, ast.AugAssign) else []
     for node in ast.walk(statement):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            found.add(key_of(node.value))
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr.endswith("_")
-        ):
-            root: ast.expr = node
-            while isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute):
-                root = root.func.value
-            found.add(key_of(root))
-    return frozenset(key for key in found if key is not None)
+            written.append(node.value)
+        elif isinstance(node, ast.Call):
+            written += _written_by(node)
+    return frozenset(key for node in written for part in _parts_of(node) if (key := key_of(part)) is not None)
+
+
+def _written_by(call: ast.Call) -> Iterator[ast.expr]:
+    """What a call changes in place."""
+    yield from (keyword.value for keyword in call.keywords if keyword.arg == "out")
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    function = not isinstance(call.func, ast.Attribute) or key_of(call.func.value) in _MODULES
+    if name.endswith("_") and not name.endswith("__"):
+        yield from call.args[:1] if function else [call.func]
+    elif any(keyword.arg == "inplace" for keyword in call.keywords):
+        yield from call.args[:1]
+
+
+def _parts_of(node: ast.expr) -> Iterator[ast.expr]:
+    """The expression, and the tensor of which it is a part or a view."""
+    while True:
+        yield node
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        elif isinstance(node, ast.Attribute) and (node.attr in _PARTS or node.attr.endswith("_")):
+            node = node.value
+        else:
+            return
 
 
 def refuse(statement: ast.stmt) -> None:
