@@ -17,6 +17,7 @@ from fuzzing.oracle import RECORDED, Allowed, Call, Seen, calls_of, difference, 
 from fuzzing.watching import watched
 from onegraph import mend, verify
 from onegraph.mend import tools
+from onegraph.mend.captures import settings_for
 from onegraph.mend.look import findings_of
 from onegraph.model import Call as ToolCall
 from onegraph.model import Check, Evidence, FixResult, Level, Predicate, Program, Status, Trace
@@ -75,23 +76,27 @@ def _judged(
     outcome.changed = bool(result.changes)
     if result.changes:
         outcome.mended = result.changes[0].mended
-    left = [each for each in result.repairs if each.status is not Status.APPLIED]
+    left = [r for r in result.repairs if r.status is not Status.APPLIED and not settings_for(r.site)]
     if left:
         rejected = next((each for each in left if each.status is Status.REJECTED), None)
         chosen = rejected or left[0]
         outcome.verdict = REJECTED if rejected else DECLINED
         outcome.reason, outcome.kind = chosen.reason, chosen.kind
-    elif result.after.sites or result.after.trace.error is not None:
-        outcome.verdict, outcome.reason = (
-            DECLINED,
-            str(result.after.trace.error or result.after.sites[0].reason),
-        )
+    elif (after := _left(result)) is not None:
+        outcome.verdict, outcome.reason = DECLINED, after
     if wrong := _wrong(program, outcome.mended, calls, expected, folder, outcome, backends):
         # The tool's own judge may have refused it: that is a fault of the lowering, not a wrong result.
         refusal = whole.refusal(result)
         outcome.verdict = REJECTED if refusal else WRONG
         outcome.reason = f"{refusal} [{wrong}]" if refusal else wrong
     return outcome
+
+
+def _left(result: FixResult) -> str | None:
+    """What still breaks where torch captures all that it can, as ``fullgraph=True`` does."""
+    if result.after.trace.error is not None:
+        return str(result.after.trace.error)
+    return next((site.reason for site in result.after.sites if not settings_for(site)), None)
 
 
 def _wrong(

@@ -24,7 +24,7 @@ from onegraph.state import copy_call, preserved
 TRUTH = "Data-dependent branching"
 CALL = "Unsupported function call"
 NUMBER = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
-_HELPERS = ("_cond", "_where", "_while_loop", "_trips", "_last", "_advance")
+_HELPERS = ("_cond", "_where", "_while_loop", "_trips", "_last", "_stacked", "_advance")
 
 
 def watched(program: Program, *, read: Any = None) -> Trace:

@@ -182,6 +182,32 @@ def test_a_candidate_that_brings_a_break_of_another_kind_gives_way(load: Load) -
     assert repair.title == "select" and not result.after.sites
 
 
+def test_where_nothing_of_a_frame_was_compiled_a_break_that_torch_can_capture_may_stay(load: Load) -> None:
+    """A number out of a tensor, which the caller gets: better than a loop that keeps the whole function eager."""
+    m = load("""
+        import torch
+
+
+        def f(x):
+            for n in range(2):
+                x = x + 1
+                if x.sum() > 4:
+                    break
+            return x * (n + 1)
+        """)
+
+    def kind(request: Request) -> Iterator[Candidate]:
+        loop = next(n for n in ast.walk(text.parse(request.text)) if isinstance(n, ast.For))
+        straight = "    n = (~((x + 1).sum() > 4)).long().item()\n    x = x + 1 + n\n"
+        new = text.replace_lines(request.text, loop.lineno, loop.end_lineno or 0, straight)
+        yield Candidate("branch", Level.EXACT, "straight", new, ("f",))
+
+    result = fix(m, toy(branch=kind))
+    left, mended = (each for each in result.repairs)
+    assert mended.status is Status.APPLIED and mended.title == "straight"
+    assert left.status is Status.DECLINED and "capture_scalar_outputs" in left.next_step
+
+
 def test_a_candidate_that_leads_into_a_function_that_breaks_gives_way(load: Load) -> None:
     m = load("""
         import torch

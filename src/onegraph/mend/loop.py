@@ -21,6 +21,7 @@ from onegraph.model import (
     Findings,
     FixResult,
     Level,
+    Outcome,
     Predicate,
     Program,
     Repair,
@@ -230,7 +231,9 @@ class _Loop:
         child = self._child_at(span)
         if (
             child is not None and child is not author
-        ):  # it has no repair: who wrote the line must do otherwise
+        ):  # it has no repair: who wrote the line must do otherwise, where that left less behind
+            if author.site.outcome is not Outcome.RESUMED and captures.settings_for(site):
+                return False
             return self._reject(author, f"it leaves a new break: {site.reason}")
         covered = next((j for j in self._covered_by(author) if j.site.kind == site.kind), None)
         if covered is not None:
