@@ -57,10 +57,10 @@ def loaded(text: str, folder: Path) -> Iterator[ModuleType]:
 
 
 def calls_of(arguments: Sequence[str], seed: int) -> list[Call]:
-    """Calls on different sides of most conditions, of several batch sizes; the first ones are recorded."""
+    """Calls on different sides of most conditions, of several sizes; the first ones (of two) are recorded."""
     generator = torch.Generator().manual_seed(seed)
     found = []
-    shapes = [(3, 0.0, 1.0), (3, 1.0, 0.5), (3, -1.5, 1.0), (3, 3.0, 1.0), (5, -0.2, 0.1), (2, 0.4, 4.0), (7, 0.0, 0.0),
+    shapes = [(3, 0.0, 1.0), (3, 1.0, 0.5), (5, -1.5, 1.0), (3, 3.0, 1.0), (5, -0.2, 0.1), (2, 0.4, 4.0), (7, 0.0, 0.0),
               (5, 0.3, 0.3)]  # fmt: skip
     for number, (batch, shift, scale) in enumerate(shapes):
         made = {

@@ -37,6 +37,103 @@ class Refusal:
 
 LOOPS = [
     Loop(
+        "buffers that no gradient comes to, beside a value with one",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.linspace(0.5, 1.5, 4))
+        self.register_buffer("scale", torch.ones(4))
+        self.register_buffer("total", torch.zeros(()))
+
+    def forward(self, x, most):
+        for _ in range(3):
+            if x.max() > most:
+                break
+            x = x * self.w + 0.5
+            self.scale.mul_(1.5)
+            self.total.add_(x.sum().detach() * 2)
+        return x
+
+
+f = Net()
+""",
+        "x.max() > most",
+        _with(1.0, 4.0, 99.0),
+        has=("self.scale.copy_(next_scale.detach())\n", "self.total.copy_(next_total.detach())\n"),
+    ),
+    Loop(
+        "a counter behind a continue",
+        """\
+def f(x, tol):
+    n = 0
+    for _ in range(4):
+        x = x * 0.5
+        if x.max() > 0.7:
+            continue
+        n += 2
+        if x.norm() < tol:
+            break
+    return x, n
+""",
+        "x.max() > 0.7",
+        _with(0.0, 1.0, 2.0, 9.0),
+    ),
+    Loop(
+        "a counter behind a continue, and no other exit",
+        """\
+def f(x, tol):
+    n = 1
+    for i in range(4):
+        x = x * 0.5
+        if x.max() > tol:
+            continue
+        n = n * 2 + i
+    return x, n
+""",
+        "x.max() > tol",
+        _with(0.0, 0.3, 0.7, 9.0),
+    ),
+    Loop(
+        "an exit behind a continue that not every trip decides",
+        """\
+def f(x, tol):
+    for i in range(4):
+        x = x * 0.5
+        if i > 1 and x.max() > 0.2:
+            continue
+        if x.norm() < tol:
+            break
+        x = x + 0.1
+    return x
+""",
+        "x.norm() < tol",
+        _with(0.0, 1.0, 2.0, 9.0),
+    ),
+    Loop(
+        "an attribute that each trip sets anew",
+        """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = torch.zeros(4)
+
+    def forward(self, x, most):
+        for i in range(3):
+            self.last = (self.last + x[0] * i).detach()
+            x = x + self.last
+            if x.max() > most:
+                break
+        return x * self.last
+
+
+f = Net()
+""",
+        "x.max() > most",
+        _with(1.0, 4.0, 99.0),
+        has=("last = self.last\n", "self.last = last.detach()\n"),
+    ),
+    Loop(
         "a list that grows with the trips, stacked behind the loop",
         """\
 def f(x, tol):
@@ -793,7 +890,7 @@ def f(x, tol):
         _with(1.0, 9.0),
     ),
     Refusal(
-        "a counter behind a continue",
+        "a counter behind a continue that a trip reads",
         "counts what follows a `continue`",
         """\
 def f(x, tol):
@@ -801,9 +898,26 @@ def f(x, tol):
     for _ in range(3):
         if x.norm() < tol:
             continue
-        x = x * 0.5
+        x = x * (n + 0.5)
         n += 1
     return x, n
+""",
+        "x.norm() < tol",
+        _with(1.0, 9.0),
+    ),
+    Refusal(
+        "a counter by which Python goes on behind the loop",
+        "Python decides by `n > 1` how to go on",
+        """\
+def f(x, tol):
+    n = 0
+    for _ in range(3):
+        if x.norm() < tol:
+            break
+        n += 1
+    if n > 1:
+        x = x * 2
+    return x
 """,
         "x.norm() < tol",
         _with(1.0, 9.0),

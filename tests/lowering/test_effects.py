@@ -244,6 +244,16 @@ def test_a_number_of_the_graph_reaches_the_op_as_a_number(
     assert capsys.readouterr().out == "6.0 3\n"
 
 
+def test_a_constant_tensor_is_shown_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The compiler computes with constants while it traces; an effect must not run then."""
+    moved = move(
+        load(tmp_path, _program("t = torch.tensor(2.0)\nprint('t', t)\nreturn x + t")), "print", (X,)
+    )
+    capsys.readouterr()
+    _compiled(load(tmp_path, moved.text).module.f)(X)
+    assert capsys.readouterr().out == "t tensor(2.)\n"
+
+
 def test_sizes_may_be_dynamic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     moved = move(load(tmp_path, _program("print(x.shape, x.shape[0])\nreturn x + 1")), "print", (X,)).text
     capsys.readouterr()

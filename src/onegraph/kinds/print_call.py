@@ -20,7 +20,7 @@ from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.print_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.print_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import effect_repairs
-from onegraph.lowering.effect_shapes import call_of, first_call, is_print, only_effects
+from onegraph.lowering.effect_shapes import call_of, everything_in, first_call, is_print, only_effects
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
 
@@ -37,7 +37,7 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
         return True
     statement = tree.statement(node) if node is not None else None
     if isinstance(statement, ast.If) and only_effects(statement, node):
-        inner = list(ast.walk(statement))
+        inner = list(everything_in(statement))
         checks = any(isinstance(n, ast.Raise | ast.Assert) for n in inner)
         return not checks and any(isinstance(n, ast.Call) and is_print(n) for n in inner)
     call = call_of(statement) if not isinstance(statement, ast.If) else first_call(statement, node)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from onegraph.lowering import flow, state, wording
 from onegraph.lowering.choice import draws_random
+from onegraph.lowering.gradient_free import only_free_writes
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
 from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
@@ -380,22 +381,12 @@ class Conditional:
         """Whether no gradient ever belongs to what is written back: torch.cond makes all require one."""
         if not out.attribute or out.needs_grad:
             return False
-        changes = [c for side in (branch.first, branch.second) if (c := side.changes.get(out.key))]
-        alone = bool(changes) and all(self._without_gradient(use) for c in changes for use in c.uses)
-        return alone or _without_inputs(branch)
+        sides = [s for side in (branch.first, branch.second) for s in side.statements]
+        return only_free_writes(out.key, sides) or self._without_gradient(branch) or _without_inputs(branch)
 
-    def _without_gradient(self, use: ast.expr) -> bool:
-        """Whether the attribute is written under ``no_grad``, or counted."""
-        around = list(self.lowering.place.around(use))
-        off = ("no_grad", "inference_mode")
-        for node in around:
-            if isinstance(node, ast.With) and any(
-                ast.unparse(item.context_expr).removesuffix("()").rpartition(".")[2] in off
-                for item in node.items
-            ):
-                return True
-        statement = next(node for node in around if isinstance(node, ast.stmt))
-        return isinstance(statement, ast.AugAssign) and isinstance(statement.value, ast.Constant)
+    def _without_gradient(self, branch: Branch) -> bool:
+        """Whether the branch stands under ``no_grad``."""
+        return not self.lowering.place.gradients
 
     def _returned(self, branch: Branch, out: Out, call: str) -> str:
         lowering = self.lowering

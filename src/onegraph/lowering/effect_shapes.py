@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 LEVELS = frozenset(
     (
@@ -62,10 +62,28 @@ def only_effects(statement: ast.If, node: ast.AST | None) -> bool:
     knows its parents."""
     if node is not statement and node not in set(ast.walk(statement.test)):
         return False
-    module: ast.AST = statement
-    while (parent := getattr(module, "parent", None)) is not None:
-        module = parent
-    return isinstance(module, ast.Module) and Effects(module).only([statement]) and not _assigns(statement)
+    module = _module_of(statement)
+    return module is not None and Effects(module).only([statement]) and not _assigns(statement)
+
+
+def everything_in(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes of a statement that knows its parents, and of the module's functions that it calls."""
+    module = _module_of(statement)
+    effects, seen = Effects(module or ast.Module([], [])), set[str]()
+    left: list[ast.stmt] = [statement]
+    while left:
+        for node in ast.walk(left.pop()):
+            yield node
+            helper = effects.helper(node) if isinstance(node, ast.Call) else None
+            if helper is not None and helper.name not in seen:
+                seen.add(helper.name)
+                left.append(helper)
+
+
+def _module_of(node: ast.AST) -> ast.Module | None:
+    while (parent := getattr(node, "parent", None)) is not None:
+        node = parent
+    return node if isinstance(node, ast.Module) else None
 
 
 def _assigns(statement: ast.If) -> bool:

@@ -32,13 +32,12 @@ def {name}(effect):
     namespace, name = "host_" + re.sub(r"\\W", "_", __name__, flags=re.ASCII), effect.__name__
     while hasattr(getattr({torch}.ops, namespace), name):  # the module was loaded before
         name += "_"
+    # A tensor that nothing is known of: given constants alone the compiler would run the effect while it traces.
     schema = {torch}.library.infer_schema(effect, mutates_args=())
-    bare = "Tensor" not in schema  # Inductor frees buffers too early around an op without tensors
-    if bare:
-        schema = schema.replace("(", "(Tensor _place_, ", 1).replace(", )", ")")
+    schema = schema.replace("(", "(Tensor _place_, ", 1).replace(", )", ")")
     op = {torch}.library.custom_op(
         f"{{namespace}}::{{name}}",
-        lambda *args: effect(*args[bare:]),
+        lambda _place, *args: effect(*args),
         mutates_args=(),
         schema=schema,
         tags=({torch}.Tag.cudagraph_unsafe,),
@@ -49,7 +48,8 @@ def {name}(effect):
     def call(*args):
         if not {torch}.compiler.is_compiling():
             return effect(*args)
-        return op({torch}.empty(0), *args) if bare else op(*args)
+        devices = [arg.device for arg in args if isinstance(arg, {torch}.Tensor)]
+        return op({torch}.empty(0, device=devices[0] if devices else None), *args)
 
     return call
 '''

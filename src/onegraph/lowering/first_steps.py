@@ -7,7 +7,7 @@ test is bound in front of it, effects inside an arm get an ``if`` of their own. 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from onegraph.lowering import attributes_local, effects_apart, flow, helper, match_cases
@@ -18,7 +18,7 @@ from onegraph.lowering.refused import Refused
 from onegraph.lowering.source import Source
 from onegraph.model import Candidate, Declined, Level
 from onegraph.rewrite import text as edit
-from onegraph.rewrite.request import Request
+from onegraph.rewrite.request import Facts, Request
 
 KIND = "branch_on_tensor"
 
@@ -51,7 +51,8 @@ def _steps(request: Request, titles: list[str]) -> tuple[str, str]:
     place = find(request)
     if not isinstance(place.root, ast.If):
         return request.text, ""
-    keys = attributes_local.wanted(place.root, measured_in(request, place)) if _is_plain(place) else []
+    measured = measured_in(request, place)
+    keys = attributes_local.wanted(place.root, measured) if _is_plain(place) else []
     tensors = {
         id(n)
         for n in flow.inside([*place.root.body, *place.root.orelse], ast.Match)
@@ -59,7 +60,7 @@ def _steps(request: Request, titles: list[str]) -> tuple[str, str]:
         and (not (seen := request.facts.values(n.subject)[0]) or any(fact.is_tensor for fact in seen))
     }
     while True:
-        found = _one(place, tensors, keys)
+        found = _one(place, tensors, keys, measured)
         if found is None:
             return place.text, place.qualname
         titles.append(found.title)
@@ -86,7 +87,9 @@ def _is_plain(place: Place) -> bool:
     return isinstance(place.root, ast.If) and not place.is_elif(place.root)
 
 
-def _one(place: Place, tensors: set[int], keys: list[str]) -> _Step | None:
+def _one(
+    place: Place, tensors: set[int], keys: list[str], measured: Callable[[ast.stmt], Facts]
+) -> _Step | None:
     """The first step that a branch needs. ``tensors``: the ``match`` statements that are on tensors."""
     root = place.root
     assert isinstance(root, ast.If)
@@ -98,7 +101,7 @@ def _one(place: Place, tensors: set[int], keys: list[str]) -> _Step | None:
         text, line = _bound_before(place, _if_of(root, walrus), walrus)
         return _Step(f"`{walrus.target.id}` is bound in front of the test", text, line)
     if keys:
-        text = attributes_local.localised(place.text, root, keys)
+        text = attributes_local.localised(place.text, root, keys, measured)
         return _Step(LOCAL, text, root.lineno + len(keys))
     if effects_apart.mixed(edit.parse(place.text), place, root):
         return _Step("the effects in an arm get an if of their own", effects_apart.apart(place, root), None)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from onegraph.lowering import flow, helper, loop_helper
+from onegraph.lowering import attributes_local, flow, helper, loop_helper
 from onegraph.lowering.branch_text import spaced
 from onegraph.lowering.loop_exits import Exits
 from onegraph.lowering.loop_guard import Guard, bound_in
@@ -26,7 +26,7 @@ from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Facts, Request
 
 KIND = "loop_on_tensor"
-ROUNDS = 8  # loops in one nest
+ROUNDS = 16  # steps for the loops of one nest
 
 
 def lower_loop(request: Request) -> Iterator[Candidate | Declined]:
@@ -66,9 +66,13 @@ class _Lowered:
             loop = _innermost(outermost, facts)
             if loop is None:
                 break
-            text = self._lowered(text, facts, function, loop)
-            if loop is outermost:
-                break
+            local = _with_local_attributes(text, loop, facts)
+            if local is not None:
+                text = local
+            else:
+                text = self._lowered(text, facts, function, loop)
+                if loop is outermost:
+                    break
             facts = self._measure(text)
         ast.parse(text)
         if text == request.text:
@@ -171,6 +175,7 @@ class _Lowered:
             )
             guard.taken |= taken
             code, last = guard.if_and_rest(node, {})
+            code = "" if code == "pass\n" and not place.alone(node) else code
             block = edit.reindent(spaced(code, text, node.lineno), edit.indent_of(text, node.lineno))
             edits.append((node.lineno, edit.position(last)[2], block))
             taken |= guard.taken
@@ -206,6 +211,12 @@ def _where(request: Request) -> tuple[str, int]:
     qualname = next(name for name, node in edit.functions(tree) if node is function)
     number = next(i for i, loop in enumerate(_loops(function)) if loop is around[0])
     return qualname, number
+
+
+def _with_local_attributes(text: str, loop: Loop, facts: Facts) -> str | None:
+    """The text in which the loop works on local names for the attributes that it sets; None where it sets none."""
+    keys = attributes_local.wanted_in(loop, facts)
+    return attributes_local.localised(text, loop, keys, lambda _: facts) if keys else None
 
 
 def _loops(function: ast.FunctionDef) -> list[Loop]:

@@ -21,10 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from onegraph.lowering import choice, flow
+from onegraph.lowering.effect_shapes import Effects
 from onegraph.lowering.loop_end import is_known, limit_of, unsafe
-from onegraph.lowering.loop_in_text import Exit, Loop, LoopInText, exits, ifs, tensor_exits
+from onegraph.lowering.loop_in_text import Exit, Loop, LoopInText, exits, tensor_exits
 from onegraph.lowering.loop_lists import Lists
-from onegraph.lowering.loop_numbers import Numbers
+from onegraph.lowering.loop_numbers import Numbers, decided
 from onegraph.lowering.loop_returns import Returned
 from onegraph.lowering.predicate import is_tensor_test, operand_of_boolop
 from onegraph.lowering.refused import Refused
@@ -71,6 +72,7 @@ class Exits(LoopInText):
         if leaving == {ast.Break, ast.Return}:
             self.found = self.flag("found")
             self.flags[self.found] = False
+        self.effects = Effects(self.source.tree)
         self.numbers = Numbers(self, self.last_helper)
         self.lists = Lists(self, self.stacked_helper)
         limit = limit_of(self, self.numbers.drivers) if leaving else None
@@ -174,7 +176,7 @@ class Exits(LoopInText):
         code, pending = "", list[ast.stmt]()
         above = header
         for statement in statements:
-            if not any(exits([statement])) or (not armed and not self._by_tensor(statement)):
+            if not any(exits([statement])) or (not armed and not decided(self, statement)):
                 pending.append(statement)
                 continue
             code += self._segment(pending, armed, above)
@@ -183,11 +185,6 @@ class Exits(LoopInText):
             if isinstance(statement, Exit):
                 return code
         return code + self._segment(pending, armed, above)
-
-    def _by_tensor(self, statement: ast.stmt) -> bool:
-        return any(
-            is_tensor_test(self.facts, node.test, {}) for node in ifs([statement]) if any(exits([node]))
-        )
 
     def _segment(self, statements: list[ast.stmt], armed: list[str], header: int | None) -> str:
         """Statements without exits: guarded where a flag is in force; those on Python numbers apart."""
@@ -206,13 +203,41 @@ class Exits(LoopInText):
         return code + self._plain(pending, armed, header)
 
     def _plain(self, statements: list[ast.stmt], armed: list[str], header: int | None) -> str:
-        if not statements:
-            return ""
-        lines = self.source.block(statements, self.lists.replaced(statements), above=header)
+        """Guarded statements, and the appends among them behind the guard."""
         if all(isinstance(s, ast.Pass) for s in statements):
             return ""
-        appends = self.lists.lines(statements, armed, first=self.first_is_free)
-        return self._guarded(lines, armed, first=self.first_is_free) + appends
+        lines = self._under(statements, armed, header, first=self.first_is_free)
+        return lines + self.lists.lines(statements, armed, first=self.first_is_free)
+
+    def _under(
+        self, statements: Sequence[ast.stmt], flags: Sequence[str], header: int | None, *, first: bool
+    ) -> str:
+        """The statements under flags; effects apart, under an ``if`` that is mended as one on its own."""
+        code, pending = "", list[ast.stmt]()
+        for statement in (*statements, None):
+            shown = statement is not None and self.effects.only([statement])
+            if statement is not None and not shown:
+                pending.append(statement)
+                continue
+            if pending:
+                lines = self.source.block(pending, self.lists.replaced(pending), above=header)
+                code += self._guarded(lines, flags, first=first)
+                pending, header = [], None
+            if statement is not None:
+                code += self._shown(self.source.block([statement], above=header), flags)
+                header = None
+        return code
+
+    def _shown(self, lines: str, flags: Sequence[str]) -> str:
+        """An effect under flags, all of them in one tensor: an op takes no bool in one trip and a tensor in another."""
+        name, torch = self.unused("is_on"), self.torch
+        parts = [
+            f"{torch}.ones((), dtype={torch}.bool)"
+        ]  # no constant, which a compiler would calculate with
+        for flag in flags:
+            skipped = flag.startswith("not ")
+            parts.append(f"~{torch}.as_tensor({flag.removeprefix('not ')})" if skipped else flag)
+        return f"{name} = {' & '.join(parts)}\nif {name}:\n" + edit.reindent(lines, self.unit)
 
     def _guarded(self, lines: str, armed: Sequence[str], *, first: bool) -> str:
         if first:
@@ -340,13 +365,9 @@ class Exits(LoopInText):
                 code += f"{name} = {skipping[-1] if skipping else self.running}\n"
             code += self._guarded(f"{name} = {hit}\n", armed, first=free)
             hit = name
-        if skipping and any(name in self.flags for name in skipping):
-            raise Refused(
-                f"the exit in line {node.lineno} follows a `continue` that not every trip decides",
-                "Decide the `continue` on every trip.",
-            )
         for name in skipping:
-            hit = f"{_grouped(hit)} & ~{name}"
+            skipped = f"{self.torch}.as_tensor({name})" if name in self.flags else name
+            hit = f"{_grouped(hit)} & ~{skipped}"
         if isinstance(last, ast.Continue):
             return code + self._skip(arm[:-1], others, hit, armed, node)
         prelude = list(arm[:-1])
@@ -355,8 +376,7 @@ class Exits(LoopInText):
             code += f"{name} = {self.running} & {_grouped(hit)}\n"
             hit = name
         if prelude:
-            lines = self.source.block(prelude, above=_arm_line(node, arm))
-            code += self._guarded(lines, [name], first=False)
+            code += self._under(prelude, [name], _arm_line(node, arm), first=False)
         if isinstance(last, ast.Return):
             if self.returned is not None and ast.dump(self.returned) != ast.dump(last):
                 raise Refused(
@@ -384,8 +404,7 @@ class Exits(LoopInText):
         name = self.flag("skip")
         code = f"{name} = {hit}\n"
         if prelude:
-            lines = self.source.block(prelude, above=_arm_line(node, prelude))
-            code += self._guarded(lines, [*armed, name], first=False)
+            code += self._under(prelude, [*armed, name], _arm_line(node, prelude), first=False)
         armed.append(f"not {name}")
         if others:
             code += self.block(others, armed, _arm_line(node, others))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from onegraph.lowering import flow
 from onegraph.lowering.loop_end import unsafe
+from onegraph.lowering.loop_in_text import exits, ifs
 from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
 from onegraph.rewrite.request import UNDEFINED, Fact
@@ -36,6 +37,7 @@ class Numbers:
         self.targets = targets - flow.binds(loop.body)
         self.live = owner.live_after() | _returned_names(loop)
         self.carried = self.live | flow.needed_first(loop.body)
+        self.skipped = self._behind_continue()
         self.drivers = self.targets | self._drivers()
         self.frozen: dict[str, str] = {}  # names read behind the loop -> the list of their values
         if owner.running:
@@ -47,7 +49,7 @@ class Numbers:
     def _drivers(self) -> frozenset[str]:
         """Numbers that each trip computes from others of them and from what the loop leaves alone."""
         owner, loop = self.owner, self.owner.loop
-        found = {name for name in flow.binds(loop.body) - self.targets if self._is_number(name)}
+        found = {n for n in flow.binds(loop.body) - self.targets - self.skipped if self._is_number(n)}
         while True:
             going = frozenset(found) | self.targets
             kept = {n for n in found if not any(unsafe(owner, v, going) for v in self._values(n))}
@@ -58,6 +60,20 @@ class Numbers:
         while more := {r for n in wanted for v in self._values(n) for r in flow.reads(v)} & found - wanted:
             wanted |= more
         return frozenset(wanted)
+
+    def _behind_continue(self) -> frozenset[str]:
+        """Numbers that a trip counts once, behind a ``continue`` that a tensor decides: no trip goes on with them."""
+        owner, body = self.owner, self.owner.loop.body
+        skips = [any(isinstance(e, ast.Continue) for e in exits([s])) and decided(owner, s) for s in body]
+        behind = body[skips.index(True) + 1 :] if True in skips else []
+        return frozenset(
+            name
+            for statement in behind
+            if (name := _bound_alone(statement)) is not None
+            and self._is_number(name)
+            and name in flow.reads(statement)
+            and [s for s in body if name in flow.binds(s)] == [statement]
+        )
 
     def _tested(self) -> frozenset[str]:
         """What the Python tests of the loop read."""
@@ -106,7 +122,10 @@ class Numbers:
         owner = self.owner
         seen = owner.facts.names(owner.loop.body[-1], [name], after=True)[name]
         seen = (*seen, *owner.facts.names(owner.loop.body[0], [name])[name])
+        if not seen:  # no recorded call makes a trip
+            seen = owner.facts.names(owner.loop, [name])[name]
         kinds = {fact.type for fact in seen if fact.type != UNDEFINED}
+        self._refuse_decisions(name)
         if kinds != {"int"}:
             raise Refused(
                 f"`{name}`, {_words(seen)} of the trip that ends the loop, is read behind it",
@@ -122,6 +141,28 @@ class Numbers:
             self.at_top += self._kept(name)
         take = f"{name} = {self.helper}({values})"
         self.behind.append(take if bound else f"if {values}:\n{owner.unit}{take}")
+
+    def _refuse_decisions(self, name: str) -> None:
+        """Behind the loop the number comes out of a tensor: Python can't decide by it in one graph."""
+        owner = self.owner
+        end = owner.loop.end_lineno or owner.loop.lineno
+        tests = (
+            n.test
+            for n in ast.walk(owner.function)
+            if isinstance(n, ast.If | ast.IfExp | ast.While | ast.Assert)
+        )
+        ranges = (
+            n
+            for n in ast.walk(owner.function)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "range"
+        )
+        for part in (*tests, *ranges):
+            if part.lineno > end and name in flow.reads(part):
+                raise Refused(
+                    f"a tensor decides what `{name}` is behind the loop, and Python decides by "
+                    f"`{ast.unparse(part)}` how to go on",
+                    f"Count in a tensor: `{name} = torch.zeros((), dtype=torch.long)`, and choose with torch.where.",
+                )
 
     def _kept(self, name: str) -> str:
         values = self.frozen[name]
@@ -149,24 +190,53 @@ class Numbers:
             return None
         owner, name = self.owner, _bound_alone(statement)
         assert name is not None
+        if name in self.skipped:
+            return self._counted(statement, name, armed)
         if any(flag != owner.running for flag in armed):
             raise Refused(
                 f"`{name}` counts what follows a `continue`",
                 f"Count `{name}` first, or keep it as a tensor: `torch.zeros((), dtype=torch.long)`.",
             )
-        if isinstance(statement, ast.AugAssign) and not self._surely_number(name):
-            raise Refused(
-                f"`{ast.unparse(statement)}` changes a tensor in place, if `{name}` is one on another call",
-                f"Write `{name} = {ast.unparse(ast.BinOp(ast.Name(name), statement.op, statement.value))}`.",
-            )
+        self._refuse_in_place(statement, name)
         if name not in self.frozen:
             return owner.source.block([statement])
         if not owner.first_is_free and any(line == f"{self.frozen[name]} = []" for line in self.setup):
             raise Refused(f"`{name}` may have no value where the loop ends", f"Set `{name}` before the loop.")
         return owner.source.block([statement]) + self._kept(name)
 
+    def _counted(self, statement: ast.stmt, name: str, armed: Sequence[str]) -> str:
+        """The line that counts behind a ``continue``: the new value, unless a flag says that the trip is over."""
+        owner, loop = self.owner, self.owner.loop
+        self._refuse_in_place(statement, name)
+        uses = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
+        own = {id(n) for n in ast.walk(statement)}
+        seen = {f.type for f in owner.facts.names(statement, [name], after=True)[name] if f.type != UNDEFINED}
+        if any(id(use) not in own for use in uses) or not seen <= {"int"}:
+            raise Refused(
+                f"`{name}` counts what follows a `continue`, and the trips read it or it is no integer",
+                f"Count `{name}` first, or keep it as a tensor: `torch.zeros((), dtype=torch.long)`.",
+            )
+        self._refuse_decisions(name)
+        new = owner.source.code(_value(statement)) if isinstance(statement, ast.Assign) else None
+        if new is None:
+            assert isinstance(statement, ast.AugAssign)
+            new = ast.unparse(_value(statement))
+        running = [flag for flag in armed if not flag.startswith("not ")]
+        first = (
+            [f"(True, {name})", *(f"({flag}, {new})" for flag in running)] if running else [f"(True, {new})"]
+        )
+        skips = [f"({flag.removeprefix('not ')}, {name})" for flag in armed if flag.startswith("not ")]
+        return f"{name} = {self.helper}([{', '.join([*first, *skips])}])\n"
+
+    def _refuse_in_place(self, statement: ast.stmt, name: str) -> None:
+        if isinstance(statement, ast.AugAssign) and not self._surely_number(name):
+            raise Refused(
+                f"`{ast.unparse(statement)}` changes a tensor in place, if `{name}` is one on another call",
+                f"Write `{name} = {ast.unparse(ast.BinOp(ast.Name(name), statement.op, statement.value))}`.",
+            )
+
     def _goes_on(self, statement: ast.stmt) -> bool:
-        return _bound_alone(statement) in self.drivers
+        return _bound_alone(statement) in self.drivers | self.skipped
 
     def _surely_number(self, name: str) -> bool:
         """Whether the function itself gives the name a number to begin with, whoever calls."""
@@ -175,10 +245,22 @@ class Numbers:
             return False
         inside = {id(n) for n in ast.walk(self.owner.loop)}
         binding = [
-            s for s in flow.inside(function.body, ast.stmt) if id(s) not in inside and name in flow.binds(s)
+            s
+            for s in flow.inside(function.body, ast.stmt)
+            if isinstance(s, ast.stmt) and id(s) not in inside and name in flow.binds(s)
         ]
+        looped = any(
+            n is not self.owner.loop and self.owner.loop in ast.walk(n)
+            for n in flow.inside(function.body, ast.For, ast.While)
+        )
+        binding = [s for s in binding if looped or s.lineno < self.owner.loop.lineno]
         simple = [s for s in binding if not isinstance(s, ast.If | ast.For | ast.While)]
         return bool(simple) and all(isinstance(_given(s, name), ast.Constant) for s in simple)
+
+
+def decided(owner: Exits, statement: ast.stmt) -> bool:
+    """Whether a tensor decides an exit in the statement."""
+    return any(is_tensor_test(owner.facts, n.test, {}) for n in ifs([statement]) if any(exits([n])))
 
 
 def _bound_alone(statement: ast.stmt) -> str | None:
