@@ -43,6 +43,27 @@ PROGRAMS = {
             print("done in", i)
             break
 """,
+    "a match on a tensor behind an early return": """\
+    for i in range(3):
+        x = x + 1
+        if x.sum() > 0:
+            return x
+    match (x > 0).sum():
+        case 0:
+            x = x * 2
+        case _:
+            x = x - 1
+""",
+    "a match on a tensor in each trip": """\
+    for i in range(3):
+        match (x > 0).sum():
+            case 0:
+                x = x + 2
+            case _:
+                x = x - 1
+        if x.sum() > 0:
+            break
+""",
     "a check in each trip": """\
     for i in range(3):
         x = x + 1

@@ -67,7 +67,7 @@ def f(x):
         "x.sum() > 0 or (x.dim() == 2 and x.max() > 1)",
         """\
 def f(x):
-    x = torch.where((x.sum() > 0) | torch.as_tensor(x.dim() == 2 and x.max() > 1), x - 1, x)
+    x = torch.where((x.sum() > 0) | torch.as_tensor(bool(x.dim() == 2) and x.max() > 1), x - 1, x)
     return x + 1
 """,
     ),

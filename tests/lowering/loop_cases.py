@@ -37,6 +37,24 @@ class Refusal:
 
 LOOPS = [
     Loop(
+        "an early return, a break and an else in one loop",
+        """\
+def f(x, tol):
+    for i in range(3):
+        if x.max() > tol:
+            return x
+        x = x * 2 + 0.1
+        if x.min() < -tol:
+            break
+    else:
+        x = x - 1
+    y = x + 1
+    return y.clamp(min=-1)
+""",
+        "x.max() > tol",
+        _with(0.0, 3.0, 5.0, 99.0),
+    ),
+    Loop(
         "buffers that no gradient comes to, beside a value with one",
         """\
 class Net(nn.Module):

@@ -10,11 +10,13 @@ branch. Where Python doesn't know the number of trips, or knows many, the loop b
 helper ``_while_loop``, if no gradient flows: the backward pass of ``torch.while_loop`` is wrong.
 Python numbers that follow from the trips alone (the loop's variable, counters) go on as numbers; what is read behind
 the loop is the value of the last trip that counts, taken by ``_last``: integers in the graph; other types break it,
-as before.
+as before. A list that grows with the trips, and is stacked or joined behind the loop, gets a value and a flag on every
+trip; ``_stacked`` takes by the flags. Prints, log lines and checks in a trip become ordered ops under the loop's flag.
 Relaxed: where a layer or parameter is used in some trips only, its gradient is zero instead of None when they
 don't run.
 Declined, with the reason: loops without a limit that Python knows while gradients flow, Python numbers that the loop
-needs as such, values that change their shape from trip to trip, random numbers in a trip.
+needs as such or that decide how Python goes on, lists of which the length is needed, values that change their shape
+from trip to trip, random numbers in a trip.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from onegraph.lowering import attributes_local, effects_apart, flow, helper, match_cases
@@ -53,12 +54,7 @@ def _steps(request: Request, titles: list[str]) -> tuple[str, str]:
         return request.text, ""
     measured = measured_in(request, place)
     keys = attributes_local.wanted(place.root, measured) if _is_plain(place) else []
-    tensors = {
-        id(n)
-        for n in flow.inside([*place.root.body, *place.root.orelse], ast.Match)
-        if isinstance(n, ast.Match)
-        and (not (seen := request.facts.values(n.subject)[0]) or any(fact.is_tensor for fact in seen))
-    }
+    tensors = {id(n) for n in match_cases.on_tensors(_taken(place), request.facts)}
     while True:
         found = _one(place, tensors, keys, measured)
         if found is None:
@@ -68,6 +64,15 @@ def _steps(request: Request, titles: list[str]) -> tuple[str, str]:
             return found.text, place.qualname
         place, tensors = _again(place, found), set()
         keys = [] if found.title == LOCAL else keys
+
+
+def _taken(place: Place) -> list[ast.stmt]:
+    """The arms of a branch, and what runs behind it where one of them returns early: it goes into the other one."""
+    assert isinstance(place.root, ast.If)
+    arms = [*place.root.body, *place.root.orelse]
+    with suppress(Refused):
+        return arms + (place.rest(place.root) if any(flow.inside(arms, ast.Return)) else [])
+    return arms
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def _one(
     """The first step that a branch needs. ``tensors``: the ``match`` statements that are on tensors."""
     root = place.root
     assert isinstance(root, ast.If)
-    for node in reversed(list(flow.inside([*root.body, *root.orelse], ast.Match))):
+    for node in reversed(list(flow.inside(_taken(place), ast.Match))):
         if id(node) in tensors:
             assert isinstance(node, ast.Match)
             return _Step(MATCH, match_cases.as_ifs(place.text, node), root.lineno)

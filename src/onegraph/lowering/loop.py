@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from onegraph.lowering import attributes_local, flow, helper, loop_helper
+from onegraph.lowering import attributes_local, flow, helper, loop_helper, match_cases
 from onegraph.lowering.branch_text import spaced
 from onegraph.lowering.loop_exits import Exits
 from onegraph.lowering.loop_guard import Guard, bound_in
@@ -34,11 +34,14 @@ def lower_loop(request: Request) -> Iterator[Candidate | Declined]:
     refusals: dict[str, Declined] = {}
     seen: set[str] = set()
     for selecting in (True, False):
+        lowered = _Lowered(request, selecting)
         try:
-            candidate = _Lowered(request, selecting).candidate()
+            candidate = lowered.candidate()
         except Refused as refused:
             refusals.setdefault(refused.reason, Declined(KIND, refused.reason, refused.next_step))
             continue
+        if (left := lowered.left) is not None:
+            refusals.setdefault(left.reason, Declined(KIND, left.reason, left.next_step))
         if candidate.text not in seen:
             seen.add(candidate.text)
             yield candidate
@@ -54,6 +57,7 @@ class _Lowered:
     notes: list[str] = field(default_factory=list)
     predicates: list[Predicate] = field(default_factory=list)
     forms: set[str] = field(default_factory=set)
+    left: Refused | None = None  # why the early return behind the loop stayed a branch
 
     def candidate(self) -> Candidate:
         """Raises Refused."""
@@ -66,9 +70,9 @@ class _Lowered:
             loop = _innermost(outermost, facts)
             if loop is None:
                 break
-            local = _with_local_attributes(text, loop, facts)
-            if local is not None:
-                text = local
+            step = _first_step(text, loop, facts)
+            if step is not None:
+                text = step
             else:
                 text = self._lowered(text, facts, function, loop)
                 if loop is outermost:
@@ -174,7 +178,20 @@ class _Lowered:
                 advance=names["_advance"],
             )
             guard.taken |= taken
-            code, last = guard.if_and_rest(node, {})
+            try:
+                if matches := match_cases.on_tensors(guard.rest_of(node), facts):
+                    raise Refused(
+                        f"a `match` on a tensor behind an early return (line {matches[0].lineno})",
+                        "Use `if`.",
+                    )
+                code, last = guard.if_and_rest(node, {})
+            except Refused as refused:
+                if not any(flow.inside(node, ast.Return)):
+                    raise
+                self.left = (
+                    refused  # an early return, as one that stands in no loop: a branch with a site of its own
+                )
+                continue
             code = "" if code == "pass\n" and not place.alone(node) else code
             block = edit.reindent(spaced(code, text, node.lineno), edit.indent_of(text, node.lineno))
             edits.append((node.lineno, edit.position(last)[2], block))
@@ -213,8 +230,10 @@ def _where(request: Request) -> tuple[str, int]:
     return qualname, number
 
 
-def _with_local_attributes(text: str, loop: Loop, facts: Facts) -> str | None:
-    """The text in which the loop works on local names for the attributes that it sets; None where it sets none."""
+def _first_step(text: str, loop: Loop, facts: Facts) -> str | None:
+    """The text in which the loop is written another way, before its exits become flags; None where nothing is to do."""
+    if matches := match_cases.on_tensors([loop], facts):
+        return match_cases.as_ifs(text, matches[-1])
     keys = attributes_local.wanted_in(loop, facts)
     return attributes_local.localised(text, loop, keys, lambda _: facts) if keys else None
 

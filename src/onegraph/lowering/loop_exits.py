@@ -154,20 +154,21 @@ class Exits(LoopInText):
 
     def _behind(self) -> str:
         """``else`` of the loop, and a return that was put off."""
-        loop, code = self.loop, ""
+        loop, early = self.loop, ""
         if self.returned is not None:
             if self.returned.value is None:
                 raise Refused("the loop returns None early", "Return a tensor on every path.")
             if not loop.orelse and (together := Returned(self).lines()):
                 return together
             test = self.found or f"not {self.running}"
-            code += f"if {test}:\n{self.unit}return {self.source.code(self.returned.value)}\n"
+            early = f"if {test}:\n{self.unit}return {self.source.code(self.returned.value)}\n"
             self.guards += 1
-        if loop.orelse:
-            lines = self.source.block(loop.orelse, above=_else_line(loop))
-            breaks = self.running and (self.found or self.returned is None)
-            code += self._guarded(lines, [self.running], first=False) if breaks else lines
-        return code
+        if not loop.orelse:
+            return early
+        lines = self.source.block(loop.orelse, above=_else_line(loop))
+        if self.running and (self.found or self.returned is None):
+            return self._guarded(lines, [self.running], first=False) + early
+        return early + lines
 
     # --- the body -----------------------------------------------------------------------------------------
 

@@ -56,6 +56,10 @@ class Guard(Lowering):
         """Whether the first trip runs the guarded statements whatever the tensors hold."""
         return self.is_guard(branch.test) and id(branch.node) in self.first
 
+    def rest_of(self, node: ast.If) -> list[ast.stmt]:
+        """What runs behind the guard, where it returns early."""
+        return self.place.rest(node) if any(flow.inside(node, ast.Return)) else []
+
     def record(self, test: Test, code: str) -> None:
         """A flag stands for conditions that are recorded where they are."""
         if not all(isinstance(leaf, ast.Name) and leaf.id in self.made for leaf in test.leaves):

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
+from onegraph.lowering import flow
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.source import Source
 from onegraph.rewrite import text as edit
+from onegraph.rewrite.request import Facts
+
+
+def on_tensors(block: Iterable[ast.AST], facts: Facts) -> list[ast.Match]:
+    """The ``match`` statements of a block that are on tensors, or that no recorded call reaches."""
+    found = [n for n in flow.inside(block, ast.Match) if isinstance(n, ast.Match)]
+    seen = [(n, facts.values(n.subject)[0]) for n in found]
+    return [n for n, values in seen if not values or any(fact.is_tensor for fact in values)]
 
 
 def as_ifs(text: str, match: ast.Match) -> str:

@@ -196,12 +196,12 @@ class Tests:
         return replace(joined, code=code, sure=code, proven=True, compared=True, boolean=True, fact=fact)
 
     def _truth(self, value: ast.expr) -> str:
-        """A Python condition as a bool."""
+        """A Python condition as a bool; a comparison of sizes or numbers may be symbolic while compiling."""
         code = self.source.code(value)
         negation = isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
         constant = isinstance(value, ast.Constant) and isinstance(value.value, bool)
-        is_bool = negation or constant or isinstance(value, ast.Compare)
-        return code if is_bool else f"bool({code})"
+        same = isinstance(value, ast.Compare) and all(isinstance(op, ast.Is | ast.IsNot) for op in value.ops)
+        return code if negation or constant or same else f"bool({code})"
 
     def _joined(self, values: list[ast.expr], is_or: bool, force: Force) -> _Joined:
         parts = [self._tensor(value, force) for value in values]

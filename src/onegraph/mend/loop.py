@@ -229,12 +229,8 @@ class _Loop:
         if author is None:
             return False
         child = self._child_at(span)
-        if (
-            child is not None and child is not author
-        ):  # it has no repair: who wrote the line must do otherwise, where that left less behind
-            if author.site.outcome is not Outcome.RESUMED and captures.settings_for(site):
-                return False
-            return self._reject(author, f"it leaves a new break: {site.reason}")
+        if child is not None and child is not author:
+            return self._still_there(site, span, child, author)
         covered = next((j for j in self._covered_by(author) if j.site.kind == site.kind), None)
         if covered is not None:
             self.jobs.remove(covered)
@@ -248,11 +244,28 @@ class _Loop:
         self._add(replace(site, span=blame.nearest(span)), span, after=author.number)
         return True
 
+    def _still_there(self, site: Site, span: Span, child: Job, author: Job) -> bool:
+        """A site in rewritten lines that has a job already: its repair was a first step, or it has none."""
+        step = self._step_of(child)
+        if step is not None and step.candidate is not None and step.candidate.partial:
+            if len(self._children_at(span)) == 1:
+                self._add(site, span, after=child.number)
+                return True
+            return self._reject(child, f"the graph still breaks there: {site.reason}")
+        # Who wrote the line must do otherwise, where that left less behind.
+        if author.site.outcome is not Outcome.RESUMED and captures.settings_for(site):
+            return False
+        why = step.declined.reason if step is not None and step.declined is not None else site.reason
+        return self._reject(author, f"it leaves a new break: {why}")
+
     def _child_at(self, span: Span) -> Job | None:
-        """The job for a site in rewritten lines that stands at a span of the current text."""
+        """The first job for a site in rewritten lines that stands at a span of the current text."""
+        return next(iter(self._children_at(span)), None)
+
+    def _children_at(self, span: Span) -> list[Job]:
         text, blame = self._workspace().current(span.file), Blame(())
         children = (job for job in self.jobs if job.after is not None and job.span.file == span.file)
-        return next((job for job in children if job.located(text, blame) == span), None)
+        return [job for job in children if job.located(text, blame) == span]
 
     def _add(self, site: Site, span: Span, after: int | None = None) -> None:
         shown = replace(site, span=replace(site.span, file=span.file) if after is not None else span)
