@@ -1,4 +1,4 @@
-"""Loops that need more than one repair, mended by the whole loop of repairs and compared by the fuzzer's oracle."""
+"""Programs that need more than one repair, mended by the whole loop of repairs and compared by the fuzzer's oracle."""
 
 from __future__ import annotations
 
@@ -63,6 +63,26 @@ PROGRAMS = {
                 x = x - 1
         if x.sum() > 0:
             break
+""",
+    "a branch behind an early return, which is mended first": """\
+    for i in range(2):
+        if x.min() > 2:
+            return x
+        x = x * x
+    x = x - 1
+    if x.norm() > 0.1:
+        x = torch.where(x > 2, x.flip(1), x).exp()
+        y = x + 1
+        x = x * y
+""",
+    "a name that a flag sets, read in a branch on the flag that is mended first": """\
+    big = x[0, 3].abs() > 0.5
+    if big:
+        scale = (x * 2).tanh()
+    y = x + 1
+    if big:
+        y = y * scale
+    x = y
 """,
     "a check in each trip": """\
     for i in range(3):

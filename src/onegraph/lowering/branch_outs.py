@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from onegraph.lowering import fill, flow, state
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
+from onegraph.lowering.read_under import read_only_under
 from onegraph.lowering.refused import Refused
 from onegraph.rewrite.request import UNDEFINED
 
@@ -106,7 +107,7 @@ class Outs:
         if undefined or (not before and not place.bound_before(name, branch.node)):
             side = branch.first if sides[0] else branch.second
             filler = fill.filler(facts, self.lowering.torch, branch.node, name, side.force)
-            if filler is None or all(sides) or not place.read_only_under(name, branch.node):
+            if filler is None or all(sides) or not read_only_under(place, name, branch.node):
                 raise Refused(
                     f"`{name}` is set on one path only and used later",
                     f"Give `{name}` a value before the branch.",

@@ -276,10 +276,12 @@ class Conditional:
         own = flow.binds(side.statements) | {
             key for key, change in side.changes.items() if not change.attribute
         }
+        free = {id(name) for name in flow.loads(side.statements)}  # not what a function inside binds itself
         for node in (
             n for s in side.statements for n in ast.walk(s) if isinstance(n, ast.Attribute | ast.Name)
         ):
-            key = state.key_of(node) if isinstance(node.ctx, ast.Load) else None
+            known = isinstance(node, ast.Attribute) or id(node) in free
+            key = state.key_of(node) if known and isinstance(node.ctx, ast.Load) else None
             if key is not None and key in local and key not in own and key not in side.changes:
                 lowering.renamed[node] = local[key]
         for out in outs:  # register_buffer("x", value) becomes an assignment of the new name

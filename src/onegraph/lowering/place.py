@@ -164,7 +164,7 @@ class Place:
         such."""
         block = self.block_of(node)
         rest = block[next(i for i, s in enumerate(block) if s is node) + 1 :]
-        if flow.always_leaves(rest) and not self._in_loop(node):
+        if flow.always_leaves(rest) and not self.in_loop(node):
             return rest
         statement: ast.stmt = node
         while (parent := self.parents[statement]) is not self.function:
@@ -182,7 +182,8 @@ class Place:
             statement = parent
         return rest
 
-    def _in_loop(self, node: ast.AST) -> bool:
+    def in_loop(self, node: ast.AST) -> bool:
+        """Whether the node stands in a loop of the function."""
         for outer in self.around(node):
             if outer is self.function:
                 return False
@@ -198,27 +199,6 @@ class Place:
     def alone(self, node: ast.stmt) -> bool:
         """Whether the block that the statement stands in has no other."""
         return len(self.block_of(node)) == 1
-
-    def read_only_under(self, name: str, node: ast.If) -> bool:
-        """Whether a name is read only where the branch's own condition, kept in a name, says that it is set."""
-        flag = node.test.id if isinstance(node.test, ast.Name) else None
-        names = [n for n in ast.walk(self.function) if isinstance(n, ast.Name)]
-        bound = sum(n.id == flag and not isinstance(n.ctx, ast.Load) for n in names)
-        if flag is None or bound > 1 or self._in_loop(node):
-            return False
-        on_first = name in flow.binds(node.body)
-        return all(
-            any(self._leads(around, use, flag, on_first) for around in self.around(use))
-            for use in names
-            if use.id == name and isinstance(use.ctx, ast.Load)
-        )
-
-    def _leads(self, around: ast.AST, use: ast.AST, flag: str | None, on_first: bool) -> bool:
-        """Whether an ``if`` on the flag leads to the use on the given side."""
-        if not (isinstance(around, ast.If) and isinstance(around.test, ast.Name) and around.test.id == flag):
-            return False
-        block = around.body if on_first else around.orelse
-        return any(part is use for s in block for part in ast.walk(s))
 
     def live_after(self, node: ast.AST) -> frozenset[str]:
         """The names that may be read behind the branch."""
@@ -423,7 +403,7 @@ class Place:
         none."""
         inside = {id(n) for n in ast.walk(node)}
         end = edit.position(node)[2]
-        looped = self._in_loop(node)
+        looped = self.in_loop(node)
         for use in ast.walk(self.function):
             if not (isinstance(use, ast.Name) and use.id == name and isinstance(use.ctx, ast.Load)):
                 continue

@@ -32,6 +32,8 @@ class Reached:
         """Each statement in a side, with the outcomes of tensor conditions that lead to it."""
         for statement in statements:
             yield statement, force
+            if isinstance(statement, ast.FunctionDef):
+                continue
             yes = no = force
             if isinstance(statement, ast.If) and is_tensor_test(self.facts, statement.test, force):
                 with suppress(Refused):  # the reason comes up when the branch is lowered

@@ -175,6 +175,8 @@ def refuse(statement: ast.stmt) -> None:
         raise Refused("`try` inside a tensor branch", "Move the `try` around the branch.")
     if isinstance(statement, ast.While):
         raise Refused("`while` inside a tensor branch", "Give the loop a fixed number of rounds.")
+    if isinstance(statement, ast.FunctionDef) and only_computes(statement):
+        return
     if isinstance(
         statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
     ):
@@ -184,9 +186,37 @@ def refuse(statement: ast.stmt) -> None:
         raise Refused(f"`{word}` inside a tensor branch", "Move it out of the branch.")
 
 
+def only_computes(function: ast.FunctionDef) -> bool:
+    """Whether a function, such as the arm of a branch that is lowered already, changes nothing but what it binds."""
+    arguments = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+    stored = {
+        key_of(n) for n in ast.walk(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+    }
+    own = flow.binds(function.body) | arguments
+    written = frozenset[str]().union(*(written_in_place(s) for s in function.body))
+    held = flow.inside(
+        function.body,
+        ast.Expr,
+        ast.Raise,
+        ast.Assert,
+        ast.Yield,
+        ast.YieldFrom,
+        ast.Global,
+        ast.Nonlocal,
+        ast.Import,
+    )
+    calls = [s for s in held if not (isinstance(s, ast.Expr) and written_in_place(s) & own)]
+    inner = [n for n in flow.inside(function.body, ast.FunctionDef) if isinstance(n, ast.FunctionDef)]
+    return not (stored or calls or function.decorator_list or written - own) and all(
+        map(only_computes, inner)
+    )
+
+
 def _statements(block: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     for statement in block:
         yield statement
+        if isinstance(statement, ast.FunctionDef):
+            continue
         for name in ("body", "orelse", "finalbody"):
             yield from _statements(getattr(statement, name, []))
         for case in getattr(statement, "cases", []):
