@@ -1508,6 +1508,20 @@ def f(x):
         "changes it in place",
     ),
     Refusal(
+        "a view, of which the tensor is changed behind",
+        """\
+def f(x):
+    a = x * 2
+    y = a[0]
+    if x.sum() > 0:
+        y = a[1]
+    a.add_(1)
+    return y
+""",
+        "x.sum() > 0",
+        "changes it in place",
+    ),
+    Refusal(
         "an attribute that shares the memory of another one, changed behind",
         """\
 class Net(nn.Module):

@@ -37,6 +37,20 @@ class Refusal:
 
 LOOPS = [
     Loop(
+        "a loop's variable that a trip changes behind the exit, read behind the loop",
+        """\
+def f(x, tol):
+    for i in range(4):
+        x = x * 0.5
+        if x.norm() < tol:
+            break
+        i = i * 10
+    return x, i
+""",
+        "x.norm() < tol",
+        _with(0.0, 1.0, 2.0, 9.0),
+    ),
+    Loop(
         "an early return, a break and an else in one loop",
         """\
 def f(x, tol):

@@ -23,6 +23,13 @@ def sharing(name: str, at: ast.stmt, function: edit.Function, facts: Facts) -> f
     )
 
 
+def holders(code: str, function: edit.Function) -> frozenset[str]:
+    """The names and attributes that hold what the code of an expression gives, or that it is a view of."""
+    arguments = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+    own = arguments | flow.binds(function.body if isinstance(function.body, list) else [])
+    return frozenset(key for key in _keys(ast.parse(code, mode="eval").body) if key.partition(".")[0] in own)
+
+
 def linked(key: str, function: edit.Function) -> frozenset[str]:
     """The names and attributes that assignments of the function may let share memory with an attribute: nobody
     measured what it held where it is only written."""

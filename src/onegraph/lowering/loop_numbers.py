@@ -33,15 +33,15 @@ class Numbers:
         self.at_top = ""
         self.setup: list[str] = []
         self.behind: list[str] = []
-        targets = flow.binds(loop.target) if isinstance(loop, ast.For) else frozenset[str]()
-        self.targets = targets - flow.binds(loop.body)
+        self.given = flow.binds(loop.target) if isinstance(loop, ast.For) else frozenset[str]()
+        self.targets = self.given - flow.binds(loop.body)
         self.live = owner.live_after() | _returned_names(loop)
         self.carried = self.live | flow.needed_first(loop.body)
         self.skipped = self._behind_continue()
         self.drivers = self.targets | self._drivers()
         self.frozen: dict[str, str] = {}  # names read behind the loop -> the list of their values
         if owner.running:
-            for name in sorted((self.drivers | targets) & self.live & flow.binds(loop)):
+            for name in sorted((self.drivers | self.given) & self.live & flow.binds(loop)):
                 self._freeze(name)
 
     # --- what goes on -------------------------------------------------------------------------------------
@@ -135,9 +135,9 @@ class Numbers:
             )
         values = self.frozen[name] = owner.unused(f"last_{name}")
         before = owner.facts.names(owner.loop, [name])[name]
-        bound = name not in self.targets and all(fact.type != UNDEFINED for fact in before)
+        bound = name not in self.given and all(fact.type != UNDEFINED for fact in before)
         self.setup.append(f"{values} = [(True, {name})]" if bound else f"{values} = []")
-        if name in self.targets:
+        if name in self.given:
             self.at_top += self._kept(name)
         take = f"{name} = {self.helper}({values})"
         self.behind.append(take if bound else f"if {values}:\n{owner.unit}{take}")
@@ -200,7 +200,8 @@ class Numbers:
         self._refuse_in_place(statement, name)
         if name not in self.frozen:
             return owner.source.block([statement])
-        if not owner.first_is_free and any(line == f"{self.frozen[name]} = []" for line in self.setup):
+        unset = name not in self.given and not owner.first_is_free
+        if unset and any(line == f"{self.frozen[name]} = []" for line in self.setup):
             raise Refused(f"`{name}` may have no value where the loop ends", f"Set `{name}` before the loop.")
         return owner.source.block([statement]) + self._kept(name)
 

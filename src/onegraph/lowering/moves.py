@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onegraph.lowering import flow, ops, state
-from onegraph.lowering.aliases import linked, sharing
+from onegraph.lowering.aliases import holders, linked, sharing
 from onegraph.lowering.choice import called
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
 from onegraph.lowering.refused import Refused
@@ -66,10 +66,14 @@ class Moves:
         """An in-place change behind the branch reaches both names of one tensor, but only one of two copies."""
         place, facts = self.lowering.place, self.lowering.facts
         at = node if isinstance(node, ast.stmt) else place.statement
-        if at is not None and handed.isidentifier():
-            keys = [*keys, *sharing(handed, at, place.function, facts)]
-        keys = [*keys, *(key for each in keys if "." in each for key in linked(each, place.function))]
-        if (written := written_behind(place.function, node, keys, facts)) is not None:
+        held = set[str]()
+        for key in (key for each in keys if each != RETURN for key in holders(each, place.function)):
+            held.add(key)
+            if "." in key:
+                held |= linked(key, place.function)
+            elif at is not None:
+                held |= sharing(key, at, place.function, facts)
+        if (written := written_behind(place.function, node, held, facts)) is not None:
             raise Refused(
                 f"the branch hands `{handed}` on as it is, and line {written.lineno} changes it in place",
                 f"Hand a copy on, on that side of the branch (`else:`, where it has none): `{handed}.clone()`.",
