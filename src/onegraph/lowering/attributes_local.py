@@ -15,6 +15,7 @@ from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Fact, Facts
 
 Measured = Callable[[ast.stmt], Facts]
+_INEXACT = ("torch.float", "torch.bfloat", "torch.complex")  # integers never have a gradient
 
 
 def wanted(root: ast.If, measured: Measured) -> list[str]:
@@ -93,8 +94,8 @@ def localised(text: str, root: ast.If | ast.For | ast.While, keys: Sequence[str]
         taken.add(name)
         in_place = any(key in state.written_in_place(s) for s in _simple(arms))
         before += f"{indent}{name} = {key}{'.clone()' if in_place else ''}\n"
-        free = only_free_writes(key, arms)
-        free &= not any(fact.requires_grad for fact in _facts(key, arms, measured))
+        facts = [fact for fact in _facts(key, arms, measured) if (fact.dtype or "").startswith(_INEXACT)]
+        free = bool(facts) and not any(fact.requires_grad for fact in facts) and only_free_writes(key, arms)
         value = f"{name}.detach()" if free else name
         behind += f"{indent}{key}.copy_({value})\n" if in_place else f"{indent}{key} = {value}\n"
         uses = (n for s in (*tests, *arms) for n in ast.walk(s) if isinstance(n, ast.Attribute))
