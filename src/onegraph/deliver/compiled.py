@@ -145,7 +145,7 @@ class _Mended:
                 try:
                     with without_saved_tensor_hooks():
                         right = isinstance(broken, UnknownSort) and self.is_right_for(call)
-                        result = None if right else self.mend(call)
+                        result = None if right else self.mend(call, broken)
                 except SourceUnavailable as error:
                     return self.give_up(broken, (_without_source(self.target, error),), None, args, kwargs)
             compiled, known = self.compiled, self.known
@@ -197,12 +197,19 @@ class _Mended:
         error = run_call(compile(self.root(substitute.unchecked)), call, world=world).error
         return error is None or str(error.exception) != str(broken)
 
-    def mend(self, call: Call) -> FixResult:
-        """Mend for this call and those before it, and take what came out."""
+    def mend(self, call: Call, broken: Exception) -> FixResult:
+        """Mend for this call and those before it, and take what came out.
+
+        What torch captures with ``fullgraph=True`` alone may be another on each call (a list that has grown by a number
+        is): then that is mended which breaks the graph without.
+        """
         calls = (*self.calls, copy_call(call))
+        options = dict(self.options)
+        if optimized.recompiles_for_ever(broken):
+            options["fullgraph"] = False
         # the program runs many times: what it prints then is not for the user
         with listening(), traps.set_everywhere():
-            result = self.fix(Program(self.name, self.target, calls, self.options), level=self.level)
+            result = self.fix(Program(self.name, self.target, calls, options), level=self.level)
         if result.changes and not unproven(result):  # made from all the calls: they replace what was there
             codes = code_map(Workspace({change.path: private(change) for change in result.changes}))
             codes.install_helpers()

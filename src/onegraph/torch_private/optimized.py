@@ -16,6 +16,7 @@ BREAKS: tuple[type[Exception], ...] = (
     exc.UserError,
     exc.UncapturedHigherOrderOpError,
     GuardOnDataDependentSymNode,  # as it is where a tensor of unknown size is gone through
+    exc.FailOnRecompileLimitHit,
 )
 
 # What it raises where an operation can't take its arguments. One that the mended code brought in may have
@@ -23,10 +24,15 @@ BREAKS: tuple[type[Exception], ...] = (
 FAILURES: tuple[type[Exception], ...] = (exc.TorchRuntimeError, exc.BackendCompilerFailed)
 
 
+def recompiles_for_ever(error: Exception) -> bool:
+    """Whether the program is compiled again for every call: something that was captured is another each time."""
+    return isinstance(error, exc.FailOnRecompileLimitHit)
+
+
 def failed_to_capture(error: Exception) -> bool:
     """Whether Dynamo raised it while it captured: it may do so on code that is right (in a `try`, or with more
     captured than by default), and with any type of exception. Nothing of the captured function has run then."""
-    if isinstance(error, (exc.BackendCompilerFailed, exc.FailOnRecompileLimitHit, *BREAKS)):
+    if isinstance(error, (exc.BackendCompilerFailed, *BREAKS)):
         return False
     return isinstance(error, exc.TorchDynamoException) or any(
         (frame.f_code.co_filename, frame.f_code.co_name) == (convert_frame.__file__, "_compile")
