@@ -11,6 +11,7 @@ from types import FunctionType, ModuleType
 import pytest
 import torch
 
+from onegraph.rewrite import swap
 from onegraph.rewrite.source import read
 from onegraph.rewrite.swap import SwapError, code_map, real_path, swapped
 from onegraph.rewrite.workspace import Workspace
@@ -367,3 +368,43 @@ def test_a_copy_of_a_function_made_while_active_gets_the_original_code_afterward
         copy = FunctionType(m.f.__code__, m.f.__globals__)
         assert copy(2) == 10
     assert copy(2) == 3
+
+
+def test_functions_that_were_found_are_remembered_and_those_made_since_are_found_too(load: Load) -> None:
+    module = load("def outer():\n    def inner():\n        return 1\n    return inner\n")
+    mended = changed(module, "return 1", "return 2", "outer")
+    first = module.outer()
+    searches: list[int] = []
+
+    def searching(searched=swap._all_functions):
+        searches.append(1)
+        return searched()
+
+    with pytest.MonkeyPatch.context() as patch, swap.remembering():
+        patch.setattr(swap, "_all_functions", searching)
+        for _ in range(3):
+            with swapped(mended, reset=False):
+                assert (first(), module.outer()()) == (2, 2)
+        before = len(searches)
+        second = module.outer()
+        with swapped(mended, reset=False):
+            assert (first(), second()) == (2, 2)
+        assert len(searches) > before
+        swap.search_anew()
+        with swapped(mended, reset=False):
+            assert second() == 2
+    assert (first(), second(), module.outer()()) == (1, 1, 1)
+
+
+def test_a_function_that_takes_the_place_of_another_is_found(load: Load) -> None:
+    """The counts are the same then; that the other one is gone tells."""
+    module = load("def outer():\n    def inner():\n        return 1\n    return inner\n")
+    mended = changed(module, "return 1", "return 2", "outer")
+    kept = module.outer()
+    with swap.remembering():
+        with swapped(mended, reset=False):
+            assert kept() == 2
+        kept = None
+        kept = module.outer()
+        with swapped(mended, reset=False):
+            assert kept() == 2

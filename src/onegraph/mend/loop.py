@@ -30,7 +30,7 @@ from onegraph.model import (
     Status,
     Trace,
 )
-from onegraph.rewrite.swap import real_path, swapped
+from onegraph.rewrite.swap import real_path, remembering, swapped
 from onegraph.rewrite.workspace import Workspace
 from onegraph.torch_private import dynamo
 from onegraph.words import first_line
@@ -85,7 +85,8 @@ def mend(
     ``select`` and ``ignore`` are names of kinds. Everything that is not mended has a Repair that says
     why, and what the user can do. The program's state is as before afterwards."""
     bench = Bench(program, tools.repairs, tools.trial, level, select, ignore)
-    with state.preserved(program) as bench.world:  # held: the many short snapshots inside share its copies
+    # the world is held: the many short snapshots inside share its copies
+    with state.preserved(program) as bench.world, remembering():
         return _Loop(program, findings, tools, bench).run()
 
 

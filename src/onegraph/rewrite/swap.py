@@ -11,7 +11,8 @@ from __future__ import annotations
 import gc
 import linecache
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import compress, repeat
@@ -41,6 +42,8 @@ __all__ = [
     "SwapError",
     "code_map",
     "real_path",
+    "remembering",
+    "search_anew",
     "swapped",
     "user_lines",
     "virtual_path",
@@ -113,19 +116,87 @@ def _pairs(workspace: Workspace, lines: Lines, instrument: Mapping[str, Instrume
 def _live(files: Mapping[str, Pairs]) -> dict[str, list[FunctionType]]:
     """The function objects of each file. Raises SwapError when a changed function is nowhere to be
     found."""
-    found: dict[str, list[FunctionType]] = {path: [] for path in files}
-    if files:
-        functions = list(_all_functions())
-        files_of = list(map(attrgetter("__code__.co_filename"), functions))
-        ours = {name for name in set(files_of) if source.absolute(name) in found}
-        for function in compress(functions, map(ours.__contains__, files_of)):
-            found[source.absolute(function.__code__.co_filename)].append(function)
+    found = _remembered(files) or _searched(files)
     for path, file in files.items():
         names = {code.co_qualname for fn in found[path] for code in _with_inner(fn.__code__)}
         for name in file.change.functions:
             if name not in names:
                 raise SwapError(f"{name} of {path} is not loaded in this process")
     return found
+
+
+def _searched(files: Iterable[str]) -> dict[str, list[FunctionType]]:
+    """By a search through all objects of the process."""
+    found: dict[str, list[FunctionType]] = {path: [] for path in files}
+    if found:
+        functions = list(_all_functions())
+        files_of = list(map(attrgetter("__code__.co_filename"), functions))
+        ours = {name for name in set(files_of) if source.absolute(name) in found}
+        for function in compress(functions, map(ours.__contains__, files_of)):
+            found[source.absolute(function.__code__.co_filename)].append(function)
+        if _memory is not None and _counts_tell():
+            for path, each in found.items():
+                _memory[path] = _Known(each)
+    return found
+
+
+class _Known:
+    """The functions of a file as they were found. None has come since while the reference counts of their code are
+    the same, and none has gone.
+    """
+
+    def __init__(self, functions: Sequence[FunctionType]) -> None:
+        self._functions = [weakref.ref(function) for function in functions]
+        found = [code for function in functions for code in _with_inner(function.__code__)]
+        self._codes = list({id(code): code for code in found}.values())
+        del found  # or it would count
+        self._counts = self._count()
+
+    def functions(self) -> list[FunctionType] | None:
+        """None where they must be searched for again."""
+        alive = [function for ref in self._functions if (function := ref()) is not None]
+        return alive if len(alive) == len(self._functions) and self._count() == self._counts else None
+
+    def _count(self) -> list[int]:
+        return [sys.getrefcount(code) for code in self._codes]
+
+
+_memory: dict[str, _Known] | None = None  # by file, inside ``remembering``
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Functions that were found once are not searched for again inside, until ``search_anew``. For many swaps of the
+    same files: a search goes through all objects of the process.
+    """
+    global _memory
+    before, _memory = _memory, {}
+    try:
+        yield
+    finally:
+        _memory = before
+
+
+def search_anew() -> None:
+    """Forget the functions that were found: what was loaded meanwhile from the same files is found as well."""
+    if _memory is not None:
+        _memory.clear()
+
+
+def _remembered(files: Iterable[str]) -> dict[str, list[FunctionType]] | None:
+    found = {}
+    for path in files:
+        known = _memory.get(path) if _memory is not None else None
+        functions = known.functions() if known is not None else None
+        if functions is None:
+            return None
+        found[path] = functions
+    return found
+
+
+def _counts_tell() -> bool:
+    """Without the GIL the reference counts of code objects tell nothing."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def _all_functions() -> Iterator[FunctionType]:
@@ -161,8 +232,8 @@ def _take_back(codes: Mapping[int, CodePair], counts: list[int]) -> None:
     """Functions that were made while the swap was active (closures, copies of a function) get the loaded code
     too. Whether there are any, the reference counts of their code tell.
     """
-    if _counts(codes) == counts and getattr(sys, "_is_gil_enabled", lambda: True)():
-        return  # without the GIL the counts of code objects tell nothing
+    if _counts(codes) == counts and _counts_tell():
+        return
     for function in _all_functions():
         if id(function.__code__) in codes:
             function.__code__ = codes[id(function.__code__)][0]

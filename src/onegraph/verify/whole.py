@@ -18,7 +18,7 @@ import torch
 
 from onegraph.model import Check, Evidence, Level, Predicate, Program, Trace
 from onegraph.observe import watch
-from onegraph.rewrite.swap import SwapError, real_path, swapped
+from onegraph.rewrite.swap import SwapError, real_path, search_anew, swapped
 from onegraph.rewrite.workspace import Workspace
 from onegraph.state import Observation, World, tensors_in
 from onegraph.torch_private import backends as engines
@@ -83,6 +83,7 @@ def whole(
     Dynamo did with the recorded calls in the user's own mode; where it says False, the rest is not run.
     """
     start = time.perf_counter()
+    search_anew()
     if not program.calls:
         return Evidence((Check("inputs", None, "no call of the program was recorded"),))
     try:
