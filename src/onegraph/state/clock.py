@@ -38,9 +38,10 @@ def own_clock() -> Iterator[None]:
 
     changed = [(vars(time), name) for name in _REAL]
     for module in list(sys.modules.values()):
-        names = vars(module) if isinstance(getattr(module, "__dict__", None), dict) else {}
-        if is_user_module(str(names.get("__name__"))):
-            changed += [(names, name) for name, real in _REAL.items() if names.get(name) is real]
+        names = getattr(module, "__dict__", None)
+        if isinstance(names, dict) and not _REAL.keys().isdisjoint(names):
+            held = [name for name, real in _REAL.items() if names.get(name) is real]
+            changed += [(names, name) for name in held if is_user_module(str(names.get("__name__")))]
     clocks = {name: _as_c_function(name, read) for name in _REAL}
     for namespace, name in changed:
         namespace[name] = clocks[name]
