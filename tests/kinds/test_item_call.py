@@ -12,6 +12,7 @@ import torch
 
 from onegraph.kinds import item_call
 from onegraph.lowering import number_helper
+from onegraph.lowering.numbers import taken_from
 from onegraph.model import Call, Candidate, Declined, Level, Outcome, Owner, Site
 from onegraph.rewrite import text as source
 from onegraph.rewrite.facts import measure
@@ -46,7 +47,7 @@ def _sites(text: str) -> list[Site]:
         if getattr(function, "decorator_list", ()) or name in number_helper.BODIES:
             continue
         for node in ast.walk(function):
-            taken = item_call._taken(node)
+            taken = taken_from(node)
             inner = source.find_function(tree, name, getattr(node, "lineno", 0)) is function
             if taken is not None and inner and not isinstance(taken, ast.Constant):
                 span = source.span_of(node)

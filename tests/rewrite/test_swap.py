@@ -376,12 +376,12 @@ def test_functions_that_were_found_are_remembered_and_those_made_since_are_found
     first = module.outer()
     searches: list[int] = []
 
-    def searching(searched=swap._all_functions):
+    def searching(searched=swap.all_functions):
         searches.append(1)
         return searched()
 
     with pytest.MonkeyPatch.context() as patch, swap.remembering():
-        patch.setattr(swap, "_all_functions", searching)
+        patch.setattr(swap, "all_functions", searching)
         for _ in range(3):
             with swapped(mended, reset=False):
                 assert (first(), module.outer()()) == (2, 2)

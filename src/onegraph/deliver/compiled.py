@@ -171,15 +171,19 @@ class _Mended:
         program has run."""
         return self.whole and (bool(self.calls) or optimized.failed_to_capture(failure))
 
+    def captured(self) -> Target:
+        """The program as it is mended so far, captured as one graph that no backend compiles."""
+        options = {name: value for name, value in self.options.items() if name in ("fullgraph", "dynamic")}
+        compile = optimized.context({**options, "backend": "eager"}, whole=True)
+        compiled: Target = compile(self.root(substitute.unchecked))
+        return compiled
+
     def is_right_for(self, call: Call) -> bool:
         """Whether the mended code does what the original does, on a call of another sort."""
         assert self.result is not None
-        options = {name: value for name, value in self.options.items() if name in ("fullgraph", "dynamic")}
-        compile = optimized.context({**options, "backend": "eager"}, whole=True)
-        captured = compile(self.root(substitute.unchecked))
         with listening():
             program = Program(self.name, self.target, (copy_call(call),))
-            evidence = later(program, self.result, self.level, captured)
+            evidence = later(program, self.result, self.level, self.captured())
         return all(check.passed is not False for check in evidence.checks)
 
     def only_sets_up(self, broken: Exception, call: Call) -> bool:
@@ -192,9 +196,8 @@ class _Mended:
         self.set_up.add(str(broken))
         world = World(Program(self.name, self.target, (call,)))
         world.snapshot()
-        compile = optimized.context({**self.options, "backend": "eager"}, whole=True)
         run_call(self.target, call, world=world, restore=False)
-        error = run_call(compile(self.root(substitute.unchecked)), call, world=world).error
+        error = run_call(self.captured(), call, world=world).error
         return error is None or str(error.exception) != str(broken)
 
     def mend(self, call: Call, broken: Exception) -> FixResult:

@@ -7,7 +7,6 @@ its import.
 
 from __future__ import annotations
 
-import gc
 import importlib.abc
 import importlib.machinery
 import os
@@ -16,14 +15,14 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from onegraph.deliver.overlay_file import OverlayRefused, change_of, read_overlay
 from onegraph.deliver.place import absolute
 from onegraph.deliver.private import private
 from onegraph.model import FileChange
-from onegraph.rewrite.swap import SwapError, code_map
+from onegraph.rewrite.swap import SwapError, all_functions, code_map
 from onegraph.rewrite.workspace import Workspace
 from onegraph.torch_private import dynamo
 
@@ -116,9 +115,7 @@ def _swap(entry: _Installed, path: str) -> None:
     # A reload leaves the functions of the first import behind.
     done = {id(mended) for _, mended in entry.codes}
     pairs = {key: pair for key, pair in codes.pairs.items() if key not in done}
-    functions = [
-        each for each in gc.get_objects() if type(each) is FunctionType and id(each.__code__) in pairs
-    ]
+    functions = [each for each in all_functions() if id(each.__code__) in pairs]
     for module in {id(function.__globals__): function.__globals__ for function in functions}.values():
         entry.names += [(module, name, module.get(name, _MISSING)) for name in codes.helpers]
     codes.install_helpers()
@@ -130,8 +127,8 @@ def _swap(entry: _Installed, path: str) -> None:
 def _undo(entry: _Installed) -> None:
     """Also closures that were made since get the library's code."""
     back = {id(new): old for old, new in entry.codes}
-    for each in gc.get_objects():
-        if type(each) is FunctionType and id(each.__code__) in back:
+    for each in all_functions():
+        if id(each.__code__) in back:
             each.__code__ = back[id(each.__code__)]
     for module, name, before in reversed(entry.names):
         if before is _MISSING:

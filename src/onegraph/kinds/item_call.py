@@ -34,7 +34,7 @@ from onegraph.kinds.item_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import number_helper, numbers
 from onegraph.lowering.handed import handed_along
 from onegraph.lowering.kept_numbers import kept
-from onegraph.lowering.numbers import Carried, Number
+from onegraph.lowering.numbers import Carried, Number, taken_from
 from onegraph.lowering.one_value import for_one_value
 from onegraph.lowering.scalars import NotAlike, Root, carry
 from onegraph.lowering.taken_later import taken_later
@@ -49,8 +49,6 @@ GB_IDS = ("GB0124", "GB0109", "GB0033")
 EXAMPLES: tuple[Example, ...] = _EXAMPLES
 UNTOUCHED: tuple[Untouched, ...] = _UNTOUCHED
 
-_BUILTINS = {"float": Number.FLOAT, "int": Number.INT, "bool": Number.BOOL}
-_METHODS = ("item", "tolist")
 _WARNING = "torch's warning about {}() of a tensor that requires grad is no longer given"
 
 
@@ -58,7 +56,9 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
     if break_.gb_type.startswith(("Unsupported Tensor.item() call", "Tensor.tolist() with non-integer")):
         return True
     scalar_read = "_local_scalar_dense" in break_.context or "_local_scalar_dense" in break_.message
-    return break_.gb_type.startswith("Data dependent operator") and scalar_read and _taken(node) is not None
+    return (
+        break_.gb_type.startswith("Data dependent operator") and scalar_read and taken_from(node) is not None
+    )
 
 
 _OTHER_CALLS = (
@@ -85,7 +85,7 @@ def _proposed(request: Request) -> Iterator[Candidate | Declined]:
     yield from handed_along(request, NAME)
     yield from written_in_op(request, NAME)
     node = source.node_at(source.parse(request.text), request.site.span)
-    tensor = _taken(node)
+    tensor = taken_from(node)
     if tensor is not None and isinstance(node, ast.Call):
         yield from for_one_value(request, node, tensor, NAME)
 
@@ -93,7 +93,7 @@ def _proposed(request: Request) -> Iterator[Candidate | Declined]:
 def _carried(request: Request) -> Iterator[Candidate | Declined]:
     tree = source.parse(request.text)
     node = source.node_at(tree, request.site.span)
-    tensor = _taken(node)
+    tensor = taken_from(node)
     function = source.find_function(tree, request.site.function, request.site.span.line)
     if tensor is None or function is None or not isinstance(node, ast.Call):
         yield Declined(
@@ -131,17 +131,6 @@ def _is_floating(fact: Fact) -> bool:
     return fact.dtype is not None and numbers.category(fact.dtype) is Number.FLOAT
 
 
-def _taken(node: ast.AST | None) -> ast.expr | None:
-    """The tensor of a call that takes a number out of one."""
-    if not isinstance(node, ast.Call) or node.keywords:
-        return None
-    if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS and not node.args:
-        return node.func.value
-    if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS and len(node.args) == 1:
-        return None if isinstance(node.args[0], ast.Starred) else node.args[0]
-    return None
-
-
 def _root(text: str, node: ast.Call, tensor: ast.expr, facts: tuple[Fact, ...], helper: str) -> Root:
     """The call as a tensor: detached, of Python's precision, without dimensions, and a copy. Raises
     NotAlike."""
@@ -164,7 +153,7 @@ def _root(text: str, node: ast.Call, tensor: ast.expr, facts: tuple[Fact, ...], 
     listed = isinstance(node.func, ast.Attribute) and node.func.attr == "tolist"
     if listed and any(fact.shape for fact in facts):
         raise NotAlike(node, "is a list of one number", "Use .item().")
-    number = own if name is None else _BUILTINS[name]
+    number = own if name is None else numbers.BUILTINS[name]
     if number is Number.INT and own is Number.FLOAT:
         raise NotAlike(node, "is cut to an integer: Python raises on NaN and infinity, a tensor does not")
     held = Carried(number, device, nonnegative=_nonnegative(tensor))

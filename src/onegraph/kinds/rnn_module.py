@@ -14,7 +14,6 @@ import ast
 from collections.abc import Iterator
 
 from onegraph.kinds.base import Example, Untouched
-from onegraph.lowering.refused import Refused
 from onegraph.lowering.setting_block import Setting, switched_on
 from onegraph.model import Break, Candidate, Declined, Level
 from onegraph.rewrite.request import Request
@@ -91,10 +90,6 @@ def recognises(break_: Break, node: ast.AST | None) -> bool:
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
     """The statement in a block that switches ``allow_rnn`` on."""
-    try:
-        changed = switched_on(request, _SETTING)
-    except Refused as refused:
-        yield Declined(NAME, refused.reason, refused.next_step)
-        return
-    title = "Let torch.compile trace the recurrent module"
-    yield Candidate(NAME, Level.EXACT, title, changed, (request.site.function,), ("compiling takes longer",))
+    yield from switched_on(
+        request, _SETTING, NAME, "Let torch.compile trace the recurrent module", ("compiling takes longer",)
+    )

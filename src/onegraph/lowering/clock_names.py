@@ -13,7 +13,7 @@ from onegraph.lowering.effect_scope import Scope, loads, scope_of
 from onegraph.lowering.effect_shapes import Effects, dotted
 from onegraph.lowering.host_op import with_reader
 from onegraph.lowering.kept_numbers import place_of
-from onegraph.lowering.taken_later import given_the_tensor, op_called, statement_of
+from onegraph.lowering.taken_later import given_the_tensor, op_called, read_as, statement_of
 from onegraph.model import Candidate, Level
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Request
@@ -83,23 +83,18 @@ class _Times:
         at = statement_of(self._tree, node)
         op = op_called(self._tree, at)
         if op is not None:
-            edits = given_the_tensor(op, at, node)
-            self.edits += edits or ()
-            return edits is not None
+            return self._edit(given_the_tensor(op, at, node))
         if place_of(at) is not None or Effects(self._tree).only([at]):
-            return self._taken_out(at, node)
+            # in double precision a tensor without dimensions computes as its number
+            return self._edit(read_as(at, node, f"{node.id}.item()", stays=_is_arithmetic))
         target = at.targets[0] if isinstance(at, ast.Assign) and len(at.targets) == 1 else None
         if not isinstance(at, ast.Assign) or not isinstance(target, ast.Name) or not _is_arithmetic(at.value):
             return False
         return self.add(at)
 
-    def _taken_out(self, at: ast.stmt, node: ast.Name) -> bool:
-        for part in ast.walk(at):
-            if isinstance(part, ast.FormattedValue) and node in ast.walk(part):
-                # a tensor in double precision without dimensions computes and is formatted as its number
-                return part.conversion == -1 and _is_arithmetic(part.value)
-        self.edits.append((*text_.position(node), f"{node.id}.item()"))
-        return True
+    def _edit(self, edits: list[text_.Edit] | None) -> bool:
+        self.edits += edits or ()
+        return edits is not None
 
 
 def _clock_calls(node: ast.expr) -> list[ast.Call]:

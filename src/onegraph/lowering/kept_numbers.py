@@ -15,6 +15,7 @@ from onegraph.lowering import choice, effect_text
 from onegraph.lowering.effect_repairs import Proposal, propose, statement_of
 from onegraph.lowering.effect_scope import Scope, scope_of
 from onegraph.lowering.effects import Effect, move_to_op
+from onegraph.lowering.numbers import taken_from
 from onegraph.model import Candidate, Declined
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Request
@@ -144,15 +145,9 @@ def _keeps_too(tree: ast.Module, node: ast.expr) -> bool:
     """Whether a read only leads to another place that something is kept in: it becomes an op as well."""
     at = text_.statement_at(tree, text_.span_of(node))
     place = place_of(at)
-    return place is not None and node in ast.walk(place) and at is not None and _takes_a_number(at)
-
-
-def _takes_a_number(statement: ast.stmt) -> bool:
-    return any(
-        isinstance(node, ast.Call)
-        and (
-            (isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"))
-            or (isinstance(node.func, ast.Name) and node.func.id in ("float", "int", "bool"))
-        )
-        for node in ast.walk(statement)
+    return (
+        place is not None
+        and node in ast.walk(place)
+        and at is not None
+        and any(map(taken_from, ast.walk(at)))
     )

@@ -17,6 +17,7 @@ an int that an int8 or uint8 tensor can't hold, where eager raises.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -39,6 +40,21 @@ class Number(IntEnum):
     @property
     def dtype(self) -> str:
         return ("torch.bool", "torch.int64", "torch.float64", "torch.float64")[self]
+
+
+BUILTINS = {"float": Number.FLOAT, "int": Number.INT, "bool": Number.BOOL}
+
+
+def taken_from(node: ast.AST | None) -> ast.expr | None:
+    """The tensor of a call that takes a number out of one: ``t.item()``, ``t.tolist()``, ``float(t)``, ``int(t)``,
+    ``bool(t)``."""
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist") and not node.args:
+        return node.func.value
+    if isinstance(node.func, ast.Name) and node.func.id in BUILTINS and len(node.args) == 1:
+        return None if isinstance(node.args[0], ast.Starred) else node.args[0]
+    return None
 
 
 @dataclass(frozen=True, slots=True)

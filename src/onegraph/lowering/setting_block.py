@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onegraph.lowering import written_helpers
 from onegraph.lowering.effect_text import owns_lines
 from onegraph.lowering.refused import Refused
+from onegraph.model import Candidate, Declined, Level
 from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Request
 
@@ -51,7 +53,19 @@ class Setting:
         )
 
 
-def switched_on(request: Request, setting: Setting) -> str:
+def switched_on(
+    request: Request, setting: Setting, kind: str, title: str, notes: tuple[str, ...] = ()
+) -> Iterator[Candidate | Declined]:
+    """The statement at the site in the setting's block."""
+    try:
+        changed = _changed(request, setting)
+    except Refused as refused:
+        yield Declined(kind, refused.reason, refused.next_step)
+    else:
+        yield Candidate(kind, Level.EXACT, title, changed, (request.site.function,), notes)
+
+
+def _changed(request: Request, setting: Setting) -> str:
     """The file with the statement at the site in the setting's block. Raises Refused."""
     text = request.text
     statement = edit.statement_at(edit.parse(text), request.site.span)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from onegraph.lowering import choice
 from onegraph.lowering.effect_scope import loads, scope_of
 from onegraph.lowering.effect_shapes import Effects
 from onegraph.lowering.effects import HELPER
 from onegraph.lowering.kept_numbers import place_of
+from onegraph.lowering.numbers import taken_from
 from onegraph.model import Candidate, Level
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Request
@@ -26,7 +27,9 @@ def taken_later(request: Request, kind: str) -> Iterator[Candidate]:
             pass
         case _:
             return
-    scope, tensor = scope_of(tree, at), _taken_from(call)
+    if isinstance(call.func, ast.Name) and call.func.id != "float":
+        return
+    scope, tensor = scope_of(tree, at), taken_from(call)
     if scope.function is None or tensor is None or len(scope.bindings(name)) != 1:
         return
     inside = [node for node in loads(scope.function) if node.id == name]
@@ -56,17 +59,21 @@ def _number_of(tree: ast.Module, node: ast.Name, call: ast.Call, *, first: bool)
         return None
     method = call.func.attr if isinstance(call.func, ast.Attribute) else "item"
     if first and isinstance(call.func, ast.Name):
-        return _edits(at, node, f"{call.func.id}({node.id})")
-    return _edits(at, node, f"{node.id}.{method}()")
+        return read_as(at, node, f"{call.func.id}({node.id})")
+    return read_as(at, node, f"{node.id}.{method}()")
 
 
-def _edits(at: ast.AST, node: ast.Name, words: str) -> list[text_.Edit] | None:
-    """In a formatted string it stays: a tensor without dimensions is formatted as its number. (Positions in there are
+def read_as(
+    at: ast.AST, node: ast.Name, words: str, stays: Callable[[ast.expr], bool] | None = None
+) -> list[text_.Edit] | None:
+    """The edits that write ``words`` for a name. In a formatted string it stays: a tensor without dimensions is
+    formatted as its number. ``stays`` tells for which values it may, else for the name alone. (Positions in there are
     not to be trusted.)
     """
     for part in ast.walk(at):
         if isinstance(part, ast.FormattedValue) and node in ast.walk(part):
-            return [] if part.value is node and part.conversion == -1 else None
+            alike = part.value is node if stays is None else stays(part.value)
+            return [] if alike and part.conversion == -1 else None
     return [(*text_.position(node), words)]
 
 
@@ -91,7 +98,7 @@ def given_the_tensor(op: ast.FunctionDef, at: ast.stmt, node: ast.Name) -> list[
     if not isinstance(annotation, ast.Attribute) or annotation.attr != "Number":
         return None
     torch = ast.unparse(annotation).partition(".")[0]
-    read = [_edits(op, name, f"{name.id}.item()") for name in loads(op) if name.id == parameter.arg]
+    read = [read_as(op, name, f"{name.id}.item()") for name in loads(op) if name.id == parameter.arg]
     if None in read:
         return None
     return [
@@ -121,12 +128,3 @@ def _in_inner_function(function: ast.AST, nodes: list[ast.Name]) -> bool:
         if part is not function and isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     ]
     return any(node in ast.walk(part) for part in inner for node in nodes)
-
-
-def _taken_from(call: ast.Call) -> ast.expr | None:
-    match call:
-        case ast.Call(func=ast.Attribute(value=tensor, attr="item" | "tolist"), args=[], keywords=[]):
-            return tensor
-        case ast.Call(func=ast.Name(id="float"), args=[tensor], keywords=[]):
-            return None if isinstance(tensor, ast.Starred) else tensor
-    return None

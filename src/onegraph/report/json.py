@@ -7,6 +7,7 @@ come without that.
 
 from __future__ import annotations
 
+from importlib import metadata
 from typing import Any
 
 import msgspec
@@ -26,6 +27,12 @@ def render(report: AnyReport) -> str:
 def indented(value: Any) -> str:
     """Indented JSON with a newline at the end. NaN becomes null."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def of_programs(target: str, programs: list[dict[str, Any]]) -> str:
+    """The report of a command that says something about every program of a target."""
+    versions = {name: metadata.version(name) for name in ("torch", "onegraph")}
+    return indented({"target": target, **versions, "programs": programs})
 
 
 def decode(text: str | bytes) -> AnyReport:

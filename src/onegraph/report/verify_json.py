@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import metadata
 from typing import Any
 
 import msgspec
 
-from onegraph.report.json import indented
+from onegraph.report.json import of_programs
 from onegraph.verify import AsCompiled
 
 
 def encoded(results: Sequence[AsCompiled], target: str) -> str:
-    report = {
-        "target": target,
-        "torch": metadata.version("torch"),
-        "onegraph": metadata.version("onegraph"),
-        "programs": [_program(result) for result in results],
-    }
-    return indented(report)
+    return of_programs(target, [_program(result) for result in results])
 
 
 def _program(result: AsCompiled) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from onegraph.torch_private import dynamo
 __all__ = [
     "CodeMap",
     "SwapError",
+    "all_functions",
     "code_map",
     "real_path",
     "remembering",
@@ -129,7 +130,7 @@ def _searched(files: Iterable[str]) -> dict[str, list[FunctionType]]:
     """By a search through all objects of the process."""
     found: dict[str, list[FunctionType]] = {path: [] for path in files}
     if found:
-        functions = list(_all_functions())
+        functions = list(all_functions())
         files_of = list(map(attrgetter("__code__.co_filename"), functions))
         ours = {name for name in set(files_of) if source.absolute(name) in found}
         for function in compress(functions, map(ours.__contains__, files_of)):
@@ -199,7 +200,7 @@ def _counts_tell() -> bool:
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
-def _all_functions() -> Iterator[FunctionType]:
+def all_functions() -> Iterator[FunctionType]:
     """Every function object of the process, without a loop in Python over all its objects."""
     things = gc.get_objects()
     found: Iterator[FunctionType] = compress(things, map(is_, map(type, things), repeat(FunctionType)))
@@ -234,7 +235,7 @@ def _take_back(codes: Mapping[int, CodePair], counts: list[int]) -> None:
     """
     if _counts(codes) == counts and _counts_tell():
         return
-    for function in _all_functions():
+    for function in all_functions():
         if id(function.__code__) in codes:
             function.__code__ = codes[id(function.__code__)][0]
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 _LEAST = 10.0  # seconds: however short the recorded calls are
 _TIMES = 20  # as long as the longest recorded call
 _COMPILING = 60  # times as long as without the compiler
+_GENERATING = 10  # times as long as tracing alone
 _AGAIN = 1.0  # seconds until it is raised once more, where a handler of the program has swallowed it
 
 
@@ -58,6 +59,11 @@ class Patience:
     def compiling(self) -> float:
         """For a run that the compiler traces first."""
         return _COMPILING * self.seconds
+
+    @property
+    def generating(self) -> float:
+        """For a run that inductor makes code for first."""
+        return _GENERATING * self.compiling
 
 
 @contextmanager

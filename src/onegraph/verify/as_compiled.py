@@ -29,7 +29,6 @@ from onegraph.words import first_line
 # What each adds to the one before, so that the first one that differs names the culprit.
 LAYERS = {"eager": "Dynamo", "aot_eager": "AOTAutograd", "inductor": "inductor"}
 _OF_INDUCTOR = ("mode", "options")
-_INDUCTOR = 10  # times as long as Dynamo may take
 _ARTIFACTS = 64  # every variation may need one
 
 
@@ -163,7 +162,7 @@ def _results(
     if backend in ("eager", "aot_eager"):
         options = {name: value for name, value in options.items() if name not in _OF_INDUCTOR}
     else:
-        seconds *= _INDUCTOR
+        seconds = world.patience.generating
     dynamo.reset()
     limits = {"recompile_limit": _ARTIFACTS, "accumulated_recompile_limit": _ARTIFACTS * 4}
     with dynamo.patched(**limits), engines.comparable_inductor():

@@ -34,7 +34,6 @@ from onegraph.words import first_line
 BACKENDS = ("eager", "aot_eager", "inductor")
 _CAPTURE = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
 _NOT_OURS = ("backend", "mode", "options", "fullgraph", "disable")
-_INDUCTOR = 10  # times as long as Dynamo may take
 
 
 @dataclass(slots=True)
@@ -186,14 +185,14 @@ def _signature(variation: Variation) -> tuple[tuple[int, ...], ...]:
 
 
 def _compiled_results(
-    case: _Case, target: Any, runs: Iterable[Variation], *, patience: int = 1
+    case: _Case, target: Any, runs: Iterable[Variation], *, seconds: float | None = None
 ) -> dict[Variation, Twice]:
     """Of a compiled text. Where one run has no end, no other is waited for: they come out like it."""
     results: dict[Variation, Twice] = {}
     endless: Observation | None = None
     for run in runs:
         if endless is None:
-            results[run] = twice(target, run, case.world, patience * case.world.patience.compiling)
+            results[run] = twice(target, run, case.world, seconds or case.world.patience.compiling)
             endless = next((seen for seen in results[run] if seen.endless), None)
         else:
             results[run] = endless, endless
@@ -324,7 +323,7 @@ def _inductor(case: _Case, expected: dict[Variation, Twice], *, fullgraph: bool)
     wanted = {run: twice for run, twice in expected.items() if not run.resized}
     switch = engines.Switch(("inductor",), _inductor_options(case.program))
     with _compiled(case, case.mended, switch, fullgraph=fullgraph) as target, watch() as watching:
-        results = _compiled_results(case, target, wanted, patience=_INDUCTOR)
+        results = _compiled_results(case, target, wanted, seconds=case.world.patience.generating)
     if fullgraph:
         _recount_fullgraph(case, watching.trace(), switch, [first for first, _ in results.values()])
     _judge(case, "inductor", wanted, results)
