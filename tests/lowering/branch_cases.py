@@ -1369,6 +1369,19 @@ BRANCHES: tuple[Case, ...] = ()
 
 DECLINED = (
     Refusal(
+        "a power of a number, which a tensor would round otherwise",
+        """\
+def f(x):
+    if x.sum() > 0:
+        n = 3.0
+    else:
+        n = 2.0
+    return x**n
+""",
+        "x.sum() > 0",
+        "as a tensor it would change `x ** n`",
+    ),
+    Refusal(
         "set on one path only",
         """\
 def f(x):
@@ -1443,30 +1456,6 @@ def f(x):
 """,
         "x.sum() > 0",
         "`break`",
-    ),
-    Refusal(
-        "returns early",
-        """\
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.lin = nn.Linear(4, 4)
-        self.register_buffer("scale", torch.ones(4))
-        self.register_buffer("count", torch.zeros((), dtype=torch.long))
-
-    def forward(self, x):
-        h = self.lin(x)
-        if h.sum() > 0:
-            return h
-        self.scale = self.scale + 1
-        return h + x
-
-
-f = Net()
-""",
-        "h.sum() > 0",
-        "returns early",
     ),
     Refusal(
         "draws random numbers",

@@ -147,6 +147,8 @@ def compare(what: str, first: Sequence[Fact], second: Sequence[Fact]) -> Agreed:
             mixed=_needs(first) != _needs(second),
         )
     types = [{_short(fact.type) for fact in side} for side in (first, second)]
+    if types[0] | types[1] == {"int", "float"}:
+        return Agreed(number="float", requires_grad=False)
     if any(fact.is_tensor for fact in (*first, *second)) or types[0] != types[1]:
         names = " on one side and ".join(
             _listed({"a tensor" if t == "Tensor" else t for t in side}) for side in types

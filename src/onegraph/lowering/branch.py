@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from onegraph.lowering import builtin_helpers, flow, helper, state
+from onegraph.lowering import builtin_helpers, early_returns, flow, helper, state
 from onegraph.lowering.agreement import Agreement
 from onegraph.lowering.branch_expression import Expressions
 from onegraph.lowering.branch_outs import Outs
 from onegraph.lowering.branch_text import as_if, spaced, without_pass
 from onegraph.lowering.choice import Choice, called
 from onegraph.lowering.conditional import Conditional
+from onegraph.lowering.early_returns import StateBehindReturn
 from onegraph.lowering.moves import Moves
 from onegraph.lowering.parts import RETURN, Branch, Form, Side
 from onegraph.lowering.place import Place, find
@@ -49,6 +50,9 @@ def lower_branch(request: Request) -> Iterator[Candidate | Declined]:
     for form in Form:
         try:
             candidate = Lowering(request, place, form).candidate()
+        except StateBehindReturn as refused:
+            yield from _returning_once(place, refused)
+            return
         except Refused as refused:
             refusals.setdefault(refused.reason, Declined(KIND, refused.reason, refused.next_step))
             continue
@@ -61,6 +65,18 @@ def lower_branch(request: Request) -> Iterator[Candidate | Declined]:
             continue
         yield candidate
     yield from refusals.values()
+
+
+def _returning_once(place: Place, why: Refused) -> Iterator[Candidate | Declined]:
+    """A first step: the paths of a branch that returns early bind what they return, and one return stands behind."""
+    try:
+        text = early_returns.joined(place)
+        ast.parse(text)
+    except Refused:
+        yield Declined(KIND, why.reason, why.next_step)
+    else:
+        title = "what the paths of a branch return is returned once, behind it"
+        yield Candidate(KIND, Level.EXACT, title, text, (place.qualname,), partial=True)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onegraph.lowering import fill, flow, state
+from onegraph.lowering.early_returns import StateBehindReturn
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
 from onegraph.lowering.read_under import read_only_under
 from onegraph.lowering.refused import Refused
@@ -27,11 +28,24 @@ class Outs:
         assert isinstance(branch.node, ast.If)
         needed = flow.needed_first(branch.first.statements) | flow.needed_first(branch.second.statements)
         own = needed & flow.binds(getattr(self.lowering.place.function, "body", []))
+        own -= self.lowering.fillers.keys()  # a branch in front of this one gives it a value
+        own -= self._given_inside(branch, own)
         for name, found in self.lowering.facts.names(branch.node, sorted(own)).items():
             if any(fact.type == UNDEFINED for fact in found):
                 raise Refused(
                     f"`{name}` is not set on every path to the branch", f"Give `{name}` a value before it."
                 )
+
+    def _given_inside(self, branch: Branch, names: frozenset[str]) -> frozenset[str]:
+        """The names that a branch inside sets, read only where its flag says so: they get a value there."""
+        sides = [*branch.first.statements, *branch.second.statements]
+        branches = [n for n in flow.inside(sides, ast.If) if isinstance(n, ast.If)]
+        place = self.lowering.place
+        return frozenset(
+            name
+            for name in names
+            if any(name in flow.binds(node) and read_only_under(place, name, node) for node in branches)
+        )
 
     def of(self, branch: Branch) -> list[Out]:
         """What both sides make, in the order of the text. Raises Refused."""
@@ -41,7 +55,7 @@ class Outs:
             side.changes = self._outside(state.changes(side.statements, self.lowering.facts_at), side)
         if branch.target == RETURN:
             for key in (*branch.first.changes, *branch.second.changes):
-                raise Refused(
+                raise StateBehindReturn(
                     f"`{key}` is changed on a path that returns early", "Return once, behind the change."
                 )
             return [Out(RETURN)]

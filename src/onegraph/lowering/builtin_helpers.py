@@ -61,9 +61,9 @@ _TRUTH = '''\
 def {name}(values):
     """``{builtin}``; of tensors, a tensor."""
     values = list(values)
-    if not (values and all(isinstance(v, {torch}.Tensor) and v.device == values[0].device for v in values)):
+    if not (values and all(isinstance(v, {torch}.Tensor) for v in values)):
         return {builtin}(values)
-    return {torch}.stack([v.reshape(()).bool() for v in values]).{builtin}()
+    return {torch}.stack([v.reshape(()).bool().to(values[0].device) for v in values]).{builtin}()
 '''
 
 _TEXTS = {"sorted": _SORTED, "max": _EXTREME, "min": _EXTREME, "any": _TRUTH, "all": _TRUTH}

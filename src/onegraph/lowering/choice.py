@@ -53,11 +53,13 @@ def called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
-def unsafe_to_evaluate(node: ast.expr, *, twice: bool = False, sized: bool = False) -> str | None:
+def unsafe_to_evaluate(
+    node: ast.expr, *, twice: bool = False, sized: bool = False, known: frozenset[str] = frozenset()
+) -> str | None:
     """Why a tensor condition may not be evaluated where the program would have skipped it; None when it
     may. ``twice``: the program evaluates it, the question is whether it may be evaluated once more. ``sized``: it
-    was evaluated on tensors of the same sizes."""
-    known = ops.ADDITIVE | ops.CHEAP | ops.PYTHON
+    was evaluated on tensors of the same sizes. ``known``: more functions that only compute."""
+    known = ops.ADDITIVE | ops.CHEAP | ops.PYTHON | known
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and (
             called(part) not in known or called(part) in {"int", "float", "bool"}

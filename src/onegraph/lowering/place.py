@@ -413,7 +413,11 @@ class Place:
             if isinstance(parent, ast.BinOp):
                 other = parent.right if parent.left is use else parent.left
                 seen = facts.values(other)[0]
-                if seen and all(_promotes_alike(f, number) for f in seen):
+                # A power, and what a number is divided by, are rounded otherwise.
+                rounded = isinstance(parent.op, ast.Pow) or (
+                    isinstance(parent.op, ast.Div) and parent.left is use
+                )
+                if not rounded and seen and all(_promotes_alike(f, number) for f in seen):
                     continue
             elif isinstance(parent, ast.Compare):
                 others = [v for v in (parent.left, *parent.comparators) if v is not use]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from onegraph.lowering import choice, ops
+from onegraph.lowering import builtin_helpers, choice, ops
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.source import Source, operand
 from onegraph.rewrite.request import Fact, Facts
@@ -149,6 +149,7 @@ class Tests:
     ) -> None:
         self.source, self.facts, self.torch, self.cond = source, facts, torch, cond
         self.function = function
+        self.truths = frozenset(builtin_helpers.helper_name(source.text, each) for each in ("any", "all"))
         self.proven_names = _proven_names(function, torch) if function is not None else frozenset()
         self.boolean_names = (
             _boolean_names(function, self.proven_names) if function is not None else frozenset()
@@ -231,7 +232,7 @@ class Tests:
 
     def _two(self, first: _Joined, value: ast.expr, second: _Joined, is_or: bool) -> str:
         """Two conditions as one; the second is evaluated for nothing only where that can't fail."""
-        if choice.unsafe_to_evaluate(value):
+        if choice.unsafe_to_evaluate(value, known=self.truths):
             known, asked = (f"lambda: {self._one_bool(part)}" for part in (first, second))
             arms = (known, asked) if is_or else (asked, known)
             return f"{self.cond}({self._one_bool(first)}, {', '.join(arms)})"
@@ -271,12 +272,24 @@ class Tests:
             )
         else:
             code = self.source.code(node)
-        compared = isinstance(node, ast.Compare) and not any(
+        searched = isinstance(node, ast.Compare) and any(
             isinstance(op, ast.In | ast.NotIn) for op in node.ops
         )
-        boolean = proven and _boolean(node, self.boolean_names)
+        compared = (isinstance(node, ast.Compare) and not searched) or self._is_truth(node)
+        boolean = proven and (_boolean(node, self.boolean_names) or self._is_truth(node))
         sure = code if proven else self._sure(node, code, force)
-        return _Joined(code, sure, (node,), {node: True}, {node: False}, proven, compared, boolean, fact)
+        alike = self._asked_again(node)
+        true, false = (dict.fromkeys(alike, outcome) for outcome in (True, False))
+        return _Joined(code, sure, (node,), true, false, proven, compared, boolean, fact)
+
+    def _asked_again(self, node: ast.expr) -> list[ast.expr]:
+        """The tests that have the outcome of this one: of the same name, where that is bound only once."""
+        names = [n for n in ast.walk(self.function or node) if isinstance(n, ast.Name)]
+        mine = [n for n in names if isinstance(node, ast.Name) and n.id == node.id]
+        if sum(isinstance(n.ctx, ast.Store) for n in mine) != 1:
+            return [node]
+        tests = {id(test) for test in _tests(self.function)}
+        return [node, *(n for n in mine if n is not node and id(n) in tests)]
 
     def _sure(self, node: ast.expr, code: str, force: Force) -> str:
         """A tensor also where another caller passes Python numbers: `torch.as_tensor(t) > 1`, which torch can
@@ -311,7 +324,28 @@ class Tests:
 
     def proven(self, node: ast.expr) -> bool:
         """Whether the text alone shows that the expression is a tensor on every call."""
+        if self._is_truth(node):
+            values = node.args[0] if isinstance(node, ast.Call) and node.args else None
+            written = _written_out(values) if values is not None else []
+            return bool(written) and all(self.proven(value) for value in written)
         return _proven(node, self.proven_names, self.torch)
+
+    def _is_truth(self, node: ast.expr) -> bool:
+        """Whether it is a call of our ``_any`` or ``_all``: a bool, or a tensor of one."""
+        return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.truths
+
+
+def _tests(function: ast.AST | None) -> Iterator[ast.expr]:
+    """The conditions in the tests of a function, each for itself."""
+    parts = [n.test for n in ast.walk(function) if isinstance(n, ast.If | ast.IfExp)] if function else []
+    while parts:
+        part = parts.pop()
+        if isinstance(part, ast.BoolOp):
+            parts += part.values
+        elif isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
+            parts.append(part.operand)
+        else:
+            yield part
 
 
 @dataclass(frozen=True)
@@ -353,6 +387,16 @@ def _test(
 _SIGNS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
+
+
+def _written_out(values: ast.expr) -> list[ast.expr]:
+    """The elements of a list that the text shows to have some, as expressions."""
+    if isinstance(values, ast.List | ast.Tuple):
+        return [] if any(isinstance(each, ast.Starred) for each in values.elts) else values.elts
+    if isinstance(values, ast.ListComp) and len(values.generators) == 1:
+        (each,) = values.generators
+        return [values.elt] if not each.ifs and _written_out(each.iter) else []
+    return []
 
 
 def _proven(node: ast.expr, names: frozenset[str], torch: str) -> bool:

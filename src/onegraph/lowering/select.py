@@ -419,4 +419,7 @@ def _exact(code: str) -> bool:
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "where":
             return all(_exact(ast.unparse(argument)) for argument in node.args[1:])
         return False
-    return isinstance(value, int) or struct.unpack("f", struct.pack("f", value))[0] == value
+    try:
+        return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
+    except OverflowError:
+        return False

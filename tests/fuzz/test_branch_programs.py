@@ -1,0 +1,82 @@
+"""Programs with branches that need more than one repair, mended whole and compared by the fuzzer's oracle."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from fuzzing.grammar import MODULE, Generated
+from fuzzing.tried import ONE_GRAPH, tried
+
+HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"
+FUNCTIONS = {
+    "any and all of tensors in one condition": """\
+    if any(part.sum() > 0 for part in (x, x - 1)) and not all([x.mean() > 0, x.sum() < 3]):
+        x = torch.sin(x)
+""",
+    "any of the rows, which may be none": """\
+    if not any(row.max() > 1 for row in x[2:]) and x.sum() < 3:
+        x = torch.sin(x)
+""",
+    "an int on one side and a float on the other": """\
+    if x.sum() > 0:
+        by = 3
+    else:
+        by = -0.25
+    x = x * by
+""",
+    "a name that a flag sets, behind an early return": """\
+    if x.max() > 3:
+        return x - 1
+    large = x.sum() > 0
+    if large:
+        more = x + 1
+    x = x * 2
+    if large:
+        x = x + more
+""",
+}
+MODULES = {
+    "a buffer written behind an early return": """\
+        if x.max() > 3:
+            return x - 1
+        # counted
+        self.steps += 1
+        if x.sum() > 0:
+            x = x * 2
+        return x * 3
+""",
+    "state on some of many paths that return two values each": """\
+        if self.training and x.max() > 3:
+            return x - 1, x
+        elif x.max() > 2:
+            if x.min() < 0:
+                return x, x * 2
+            else:
+                self.last = x[0].detach()
+                return x * 2, x
+        y = x + 1
+        if x.sum() > 0:
+            self.last = y[0].detach()
+            return x, y
+        return x.sin() * 3, y
+""",
+}
+
+
+def is_one_graph(folder: Path, text: str) -> None:
+    outcome = tried(Generated(0, HEAD + text, ("x",), False), folder, ("eager",))
+    assert outcome.verdict == ONE_GRAPH, (outcome.reason, outcome.mended)
+
+
+@pytest.mark.parametrize("lines", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_a_function_is_one_graph(tmp_path: Path, lines: str) -> None:
+    is_one_graph(tmp_path, f"def f(x):\n{lines}    return x\n")
+
+
+@pytest.mark.parametrize("lines", MODULES.values(), ids=MODULES)
+def test_a_module_is_one_graph(tmp_path: Path, lines: str) -> None:
+    is_one_graph(tmp_path, MODULE.format(arguments="self, x", body=lines, mode=""))
