@@ -38,6 +38,62 @@ FUNCTIONS = {
     if large:
         x = x + more
 """,
+    "changed in place in one arm, bound anew in another": """\
+    x = x * x
+    if x.norm() > 3:
+        y, z = x - 1, x
+    elif x.sum() > 1:
+        x.sub_(x.sigmoid())
+    else:
+        x = x * 2
+    x = x + x
+""",
+    "a choice without gradients that hands on what has some": """\
+    y = x + 1
+    with torch.no_grad():
+        y = y + 1  # kept
+        if x.sum() > 3:
+            # halved
+            x = x * 0.5
+        elif x.max() > 1:
+            y = y - x
+        z = y * 2
+    x = x * y + z
+""",
+    "such a choice in an arm": """\
+    if x.sum() > 0:
+        with torch.no_grad():
+            if x.max() > 1:
+                x = x * 2
+    x = x * 3
+""",
+    "an early return without gradients": """\
+    y = x * 2
+    with torch.no_grad():
+        if x.max() > 1:
+            return x
+        y = y + 1
+    x = x * 3 * y
+""",
+    "a print among the cases of a match": """\
+    match (x > 0).sum():
+        case 0:
+            x = x + 1
+        case 3:
+            y = x
+        case _:
+            print("other")
+    x = x * 2
+""",
+    "a print and a check behind an early return": """\
+    if x.max() > 2:
+        return x
+    print("small")
+    h = x * x
+    if h.max() > 6:
+        raise ValueError("out of range")
+    x = h * x
+""",
 }
 MODULES = {
     "a buffer written behind an early return": """\

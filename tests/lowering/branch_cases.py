@@ -1369,6 +1369,21 @@ BRANCHES: tuple[Case, ...] = ()
 
 DECLINED = (
     Refusal(
+        "changed in place and bound anew, where another name needs the old tensor",
+        """\
+def f(x):
+    y = x * x
+    z = y
+    if x.sum() > 1:
+        y.sub_(y.sigmoid())
+    else:
+        y = y * 2
+    return y + z
+""",
+        "x.sum() > 1",
+        "`y` is changed in place and bound anew",
+    ),
+    Refusal(
         "a power of a number, which a tensor would round otherwise",
         """\
 def f(x):

@@ -11,20 +11,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from onegraph.lowering import builtin_helpers, early_returns, flow, helper, state
+from onegraph.lowering import builtin_helpers, early_returns, flow, gradient_blocks, helper, state
 from onegraph.lowering.agreement import Agreement
 from onegraph.lowering.branch_expression import Expressions
 from onegraph.lowering.branch_outs import Outs
 from onegraph.lowering.branch_text import as_if, spaced, without_pass
 from onegraph.lowering.choice import Choice, called
 from onegraph.lowering.conditional import Conditional
-from onegraph.lowering.early_returns import StateBehindReturn
 from onegraph.lowering.moves import Moves
 from onegraph.lowering.parts import RETURN, Branch, Form, Side
 from onegraph.lowering.place import Place, find
 from onegraph.lowering.predicate import Force, Test, Tests, is_tensor_test
 from onegraph.lowering.reached import Reached
-from onegraph.lowering.refused import Refused
+from onegraph.lowering.refused import InGradientBlock, Refused, StateBehindReturn
 from onegraph.lowering.select import Selected, Selection
 from onegraph.lowering.source import Source
 from onegraph.model import Candidate, Declined, Level, Predicate
@@ -50,8 +49,8 @@ def lower_branch(request: Request) -> Iterator[Candidate | Declined]:
     for form in Form:
         try:
             candidate = Lowering(request, place, form).candidate()
-        except StateBehindReturn as refused:
-            yield from _returning_once(place, refused)
+        except (StateBehindReturn, InGradientBlock) as refused:
+            yield _written_first(request, place, refused)
             return
         except Refused as refused:
             refusals.setdefault(refused.reason, Declined(KIND, refused.reason, refused.next_step))
@@ -67,16 +66,20 @@ def lower_branch(request: Request) -> Iterator[Candidate | Declined]:
     yield from refusals.values()
 
 
-def _returning_once(place: Place, why: Refused) -> Iterator[Candidate | Declined]:
-    """A first step: the paths of a branch that returns early bind what they return, and one return stands behind."""
+def _written_first(
+    request: Request, place: Place, why: StateBehindReturn | InGradientBlock
+) -> Candidate | Declined:
+    """The same program with the branch in another form, which can be lowered."""
     try:
-        text = early_returns.joined(place)
+        if isinstance(why, InGradientBlock):
+            title = "the block without gradients moves into the arms of its branch"
+            text = gradient_blocks.moved_in(place, why, lambda n: is_tensor_test(request.facts, n.test, {}))
+        else:
+            title, text = early_returns.TITLE, early_returns.joined(place)
         ast.parse(text)
     except Refused:
-        yield Declined(KIND, why.reason, why.next_step)
-    else:
-        title = "what the paths of a branch return is returned once, behind it"
-        yield Candidate(KIND, Level.EXACT, title, text, (place.qualname,), partial=True)
+        return Declined(KIND, why.reason, why.next_step)
+    return Candidate(KIND, Level.EXACT, title, text, (place.qualname,), partial=True)
 
 
 @dataclass

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onegraph.lowering import fill, flow, state
-from onegraph.lowering.early_returns import StateBehindReturn
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
 from onegraph.lowering.read_under import read_only_under
-from onegraph.lowering.refused import Refused
+from onegraph.lowering.refused import Refused, StateBehindReturn
 from onegraph.rewrite.request import UNDEFINED
 
 if TYPE_CHECKING:

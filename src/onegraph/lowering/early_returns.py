@@ -17,9 +17,7 @@ from onegraph.lowering.refused import Refused
 from onegraph.lowering.source import Source
 from onegraph.rewrite import text as edit
 
-
-class StateBehindReturn(Refused):
-    """A path changes what is seen outside, and returns early."""
+TITLE = "what the paths of a branch return is returned once, behind it"
 
 
 def joined(place: Place) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from onegraph.lowering import flow, state, wording
+from onegraph.lowering import early_returns, flow, match_cases, state, wording
 from onegraph.lowering.choice import unsafe_to_evaluate
 from onegraph.lowering.effect_shapes import Effects
 from onegraph.lowering.place import Place, find
@@ -43,6 +44,8 @@ def waits(request: Request, statement: ast.stmt) -> int | None:
     tree = edit.parse(request.text)
     path = edit.path_at(tree, edit.span_of(statement))
     for node in path:
+        if isinstance(node, ast.Match) and match_cases.on_tensors([node], request.facts):
+            return node.lineno if _may_be_ifs(request.text, node) else None
         if (
             not isinstance(node, ast.If)
             or node is statement
@@ -56,7 +59,49 @@ def waits(request: Request, statement: ast.stmt) -> int | None:
         except Refused:
             return None
         return node.lineno if moves else None
+    return _waits_for_return(request, path)
+
+
+def _waits_for_return(request: Request, path: Sequence[ast.AST]) -> int | None:
+    """The line of a branch in front that returns early: it takes the effect into its other arm, which it can leave."""
+    for block, inner in pairwise(path):
+        body: list[ast.stmt] = getattr(block, "body", []) if not isinstance(block, ast.Lambda) else []
+        at = next((i for i, s in enumerate(body) if s is inner), 0)
+        for early in (s for s in body[:at] if isinstance(s, ast.If) and any(flow.inside(s, ast.Return))):
+            if is_tensor_test(request.facts, early.test, {}):
+                return early.lineno if _leaves_once_joined(request, early) else None
     return None
+
+
+def _leaves_once_joined(request: Request, early: ast.If) -> bool:
+    try:
+        place = find(
+            replace(request, site=replace(request.site, span=edit.span_of(early.test, request.path)))
+        )
+        text = early_returns.joined(place)
+        function = next(n for name, n in edit.functions(edit.parse(text)) if name == place.qualname)
+        root = next(n for n in ast.walk(function) if isinstance(n, ast.If) and n.lineno == early.lineno)
+        return place.root is early and bool(apart(Place(text, root, function, place.qualname), root))
+    except (Refused, StopIteration):
+        return False
+
+
+def behind_return(place: Place, root: ast.If) -> bool:
+    """Whether effects run behind a branch that returns early."""
+    if not any(flow.inside(root, ast.Return)):
+        return False
+    effects = Effects(edit.parse(place.text))
+    try:
+        return any(_is_effect(effects, s) for s in _simple(ast.Module(place.rest(root), [])))
+    except Refused:
+        return False
+
+
+def _may_be_ifs(text: str, match: ast.Match) -> bool:
+    try:
+        return bool(match_cases.as_ifs(text, match))
+    except Refused:
+        return False
 
 
 def apart(place: Place, root: ast.If) -> str:
@@ -90,7 +135,10 @@ def apart(place: Place, root: ast.If) -> str:
 
 
 def _check_bound(place: Place, root: ast.If, reads: frozenset[str]) -> None:
-    for name in sorted(reads & flow.binds([*root.body, *root.orelse])):
+    own = frozenset[str]().union(
+        *(flow.binds(s) for s in [*root.body, *root.orelse] if not hasattr(s, "body"))
+    )
+    for name in sorted(reads & flow.binds([*root.body, *root.orelse]) - own):
         if not place.bound_before(name, root):
             raise Refused(
                 f"an effect inside a tensor branch shows `{name}`, which only that path makes",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from onegraph.lowering import attributes_local, effects_apart, flow, helper, match_cases
+from onegraph.lowering import attributes_local, early_returns, effects_apart, flow, helper, match_cases
 from onegraph.lowering.branch import measured_in
 from onegraph.lowering.choice import unsafe_to_evaluate
 from onegraph.lowering.place import Place, find
@@ -108,6 +108,9 @@ def _one(
     if keys:
         text = attributes_local.localised(place.text, root, keys, measured)
         return _Step(LOCAL, text, root.lineno + len(keys))
+    if not place.is_elif(root) and effects_apart.behind_return(place, root):
+        with suppress(Refused):
+            return _Step(early_returns.TITLE, early_returns.joined(place), None)
     if effects_apart.mixed(edit.parse(place.text), place, root):
         return _Step("the effects in an arm get an if of their own", effects_apart.apart(place, root), None)
     return None

@@ -91,12 +91,13 @@ def _binds(node: ast.AST, found: set[str], target: bool = False) -> None:
         _binds(child, found)
 
 
-def captured(function: ast.AST) -> frozenset[str]:
+def captured(function: ast.AST, before: tuple[int, int] | None = None) -> frozenset[str]:
     """Names of a function's scope that functions inside it read: they are looked up when those run, at any
-    time."""
+    time. ``before``: only by those that are made in front of this position."""
     inner = [n for n in ast.walk(function) if isinstance(n, _SCOPES) and n is not function]
+    made = [n for n in inner if before is None or (n.lineno, n.col_offset) < before]
     declared = {n for d in ast.walk(function) if isinstance(d, ast.Global | ast.Nonlocal) for n in d.names}
-    return reads(inner) | declared
+    return reads(made) | declared
 
 
 def needed_first(block: Block) -> frozenset[str]:

@@ -10,7 +10,7 @@ from onegraph.lowering import flow, ops, state
 from onegraph.lowering.aliases import holders, linked, sharing
 from onegraph.lowering.choice import called
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
-from onegraph.lowering.refused import Refused
+from onegraph.lowering.refused import InGradientBlock, Refused
 from onegraph.lowering.written_behind import written_behind
 
 if TYPE_CHECKING:
@@ -54,10 +54,11 @@ class Moves:
             if not handed or out.in_place:  # in place: the result is written into the tensor itself
                 continue
             self.refuse_changed_behind((out.key, *handed), handed[0], branch.node)
-            if not self.lowering.place.gradients and out.needs_grad:
-                raise Refused(
+            if not self.lowering.place.gradients_at(branch.node) and out.needs_grad:
+                raise InGradientBlock(
                     f"without gradients a choice loses those of `{handed[0]}`, which the branch hands on as it is",
                     "Move the branch out of the block without gradients, or detach the tensor.",
+                    branch.node,
                 )
             if out.key == RETURN or out.attribute or self.lowering.place.escapes(out.key, branch.node):
                 self.alias(handed[0])

@@ -12,7 +12,7 @@ from onegraph.lowering import flow, ops
 from onegraph.lowering.choice import called
 from onegraph.lowering.parts import Out
 from onegraph.lowering.predicate import is_tensor_test
-from onegraph.lowering.refused import Refused
+from onegraph.lowering.refused import InGradientBlock, Refused
 from onegraph.lowering.state import key_of
 from onegraph.lowering.written_behind import makes_new
 from onegraph.model import Span
@@ -131,14 +131,17 @@ class Place:
     def gradients(self) -> bool:
         """Whether a gradient may flow: False under ``no_grad`` or ``inference_mode`` written around the
         branch."""
-        off = ("no_grad", "inference_mode")
+        return self.gradients_at(self.root)
+
+    def gradients_at(self, node: ast.AST) -> bool:
+        """The same for a branch inside."""
         marks = list(getattr(self.function, "decorator_list", []))
-        for node in self.around(self.root):
-            if isinstance(node, ast.With):
-                marks += [item.context_expr for item in node.items]
-            if node is self.function:
+        for around in self.around(node):
+            if isinstance(around, ast.With):
+                marks += [item.context_expr for item in around.items]
+            if around is self.function:
                 break
-        return not any(ast.unparse(m).removesuffix("()").rpartition(".")[2] in off for m in marks)
+        return not any(map(without_gradients, marks))
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """The node and everything around it, from the inside out."""
@@ -175,10 +178,11 @@ class Place:
                 )
             siblings = self.block_of(parent)
             if siblings[-1] is not parent:
-                raise Refused(
-                    f"an early return with code behind the block around it (line {parent.lineno})",
-                    "Assign the result and return it at the end.",
-                )
+                reason = f"an early return with code behind the block around it (line {parent.lineno})"
+                step = "Assign the result and return it at the end."
+                if isinstance(parent, ast.With) and not self.gradients_at(parent):
+                    raise InGradientBlock(reason, step, node)
+                raise Refused(reason, step)
             statement = parent
         return rest
 
@@ -262,13 +266,22 @@ class Place:
         return tuple(key for target in parent.targets if (key := key_of(target)))
 
     def is_fresh(self, name: str, node: ast.If, facts: Facts) -> bool:
-        """Whether only this name can see the tensor's storage: it was computed here, and given to nobody."""
-        if any(isinstance(a, ast.arg) and a.arg == name for a in ast.walk(self.function.args)):
+        """Whether only this name can see the tensor's storage before the branch: it was computed here, and what it was
+        given to doesn't need it any more."""
+        behind = (node.lineno, node.col_offset) if not self.in_loop(node) else None
+        if name in flow.captured(self.function, behind):
             return False
-        if name in flow.captured(self.function):
+        start = self._bound_at(name, node)
+        arguments = {a.arg for a in ast.walk(self.function.args) if isinstance(a, ast.arg)}
+        if name in arguments and start is None:
             return False
+        first = edit.position(start)[:2] if start is not None else (0, 0)
+        needed = flow.needed_first([node]) | self.live_after(node)
         for use in ast.walk(self.function):
             if not (isinstance(use, ast.Name) and use.id == name):
+                continue
+            at = (use.lineno, use.col_offset)
+            if at < first or (behind is not None and at >= behind):
                 continue
             parent = self.parents[use]
             if isinstance(use.ctx, ast.Store):
@@ -277,16 +290,39 @@ class Place:
                 value = self._bound_to(use)
                 if value is None or not makes_new(value):
                     return False
-            elif self._given_away(use):
+            elif self._given_away(use) and not self._given_to_dead(use, needed):
                 return False
-        locals_ = sorted(
-            flow.binds(getattr(self.function, "body", []))
-            | {a.arg for a in ast.walk(self.function.args) if isinstance(a, ast.arg)}
-        )
+        locals_ = sorted(flow.binds(getattr(self.function, "body", [])) | arguments)
         seen = facts.names(node, locals_)
         mine = {fact.storage for fact in seen.get(name, ()) if fact.storage is not None}
-        others = {f.storage for other, found in seen.items() if other != name for f in found}
+        others = {f.storage for other, found in seen.items() if other in needed - {name} for f in found}
         return not mine & others
+
+    def _bound_at(self, name: str, node: ast.If) -> ast.Assign | None:
+        """The last statement of the function's own block in front of the branch that surely binds the name."""
+        body = getattr(self.function, "body", [])
+        around = {id(n) for n in self.around(node)}
+        at = next((i for i, s in enumerate(body) if id(s) in around), 0)
+        binding = (
+            s
+            for s in reversed(body[:at])
+            if isinstance(s, ast.Assign) and any(key_of(t) == name for t in s.targets)
+        )
+        return next(binding, None)
+
+    def _given_to_dead(self, use: ast.Name, needed: frozenset[str]) -> bool:
+        """Whether the tensor only goes into local names that nobody reads from the branch on."""
+        value: ast.AST = use
+        parent = self.parents[use]
+        if isinstance(parent, ast.Tuple):
+            value, parent = parent, self.parents[parent]
+        if isinstance(parent, ast.NamedExpr):
+            return isinstance(parent.target, ast.Name) and parent.target.id not in needed
+        if not isinstance(parent, ast.Assign) or parent.value is not value:
+            return False
+        parts = [part for target in parent.targets for part in ast.walk(target)]
+        plain = all(isinstance(p, ast.Name | ast.Tuple | ast.Starred | ast.expr_context) for p in parts)
+        return plain and not flow.binds(parent) & needed
 
     def one_sided(
         self, first: Sequence[ast.stmt], second: Sequence[ast.stmt], node: ast.AST, facts: Facts
@@ -427,6 +463,11 @@ class Place:
                 continue
             return parent
         return None
+
+
+def without_gradients(mark: ast.expr, of: tuple[str, ...] = ("no_grad", "inference_mode")) -> bool:
+    """Whether a decorator, or the head of a ``with``, turns gradients off."""
+    return ast.unparse(mark).removesuffix("()").rpartition(".")[2] in of
 
 
 def _promotes_alike(fact: Fact, number: str) -> bool:

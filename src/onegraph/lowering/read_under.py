@@ -32,8 +32,11 @@ class _Under:
 
     def leads(self, around: ast.AST, use: ast.AST) -> bool:
         """Whether an ``if`` on the flag, or the choice that one became, leads to the use."""
-        if isinstance(around, ast.If) and self._is_flag(around.test):
-            block = around.body if self.on_first else around.orelse
+        test, on_first = around.test if isinstance(around, ast.If) else None, self.on_first
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, on_first = test.operand, not on_first
+        if isinstance(around, ast.If) and self._is_flag(test):
+            block = around.body if on_first else around.orelse
             return any(part is use for statement in block for part in ast.walk(statement))
         if isinstance(around, ast.FunctionDef):
             calls = [n for n in ast.walk(self.place.function) if isinstance(n, ast.Call)]
@@ -49,7 +52,7 @@ class _Under:
             return None
         return call.args[1 if self.on_first else 2]
 
-    def _is_flag(self, node: ast.expr) -> bool:
+    def _is_flag(self, node: ast.expr | None) -> bool:
         return _names(node, self.flag)
 
 

@@ -253,6 +253,8 @@ class _Loop:
                 self._add(site, span, after=child.number)
                 return True
             return self._reject(child, f"the graph still breaks there: {site.reason}")
+        if self._ask_again(step):
+            return True
         # Who wrote the line must do otherwise, where that left less behind.
         if author.site.outcome is not Outcome.RESUMED and captures.settings_for(site):
             return False
@@ -448,11 +450,10 @@ class _Loop:
         return span, self._origin(span)
 
     def _gone(self, step: Step) -> bool:
-        """A break without a repair that no longer happens, although its line is as it was: another one caused it.
-
-        Only where nothing is left at all; else it may just hide behind what is left."""
+        """A break without a repair of its own that no longer happens: another one caused it, or its repair took this
+        one along. Only where nothing is left at all; else it may just hide behind what is left."""
         nothing_left = "user" in self.seen and not any(found.sites for found in self.seen.values())
-        return nothing_left and not (step.candidate or step.covered or step.failures or step.job.reasons)
+        return nothing_left and not (step.candidate or step.covered)
 
     def _repair(self, step: Step, *, gone: bool) -> Repair:
         site, kind = step.job.site, step.job.site.kind
