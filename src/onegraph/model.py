@@ -223,6 +223,9 @@ class Candidate:
     rounding: bool = False  # computes the same in other operations: equal within torch.testing's tolerances
     partial: bool = False  # a first step: the same site is worked on again in the new text
     gives_way: bool = False  # to the next candidate, where inputs of other types come out differently
+    symbols: bool = (
+        False  # a number or size becomes a symbol of the graph (u0): to no avail where Python asks for it
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,8 +196,6 @@ def test_code_that_needs_the_number_runs_in_one_op(load: Load, body: str, inputs
         ("s = x.mean().item()\nreturn torch.lerp(x, x, s)", FLOATS, "passed to `torch.lerp`"),
         ("s = x.mean().item()\nreturn torch.full((2,), s)", FLOATS, "used as a size"),
         ("s = x.float().mean().item()\nreturn x.sum() * s", HALVES, "rounded differently"),
-        ("b = x.any().item()\nreturn b - x.double()", FLOATS, "a bool in a subtraction"),
-        ("n = (x > 0).sum().item()\nreturn x * max(n, 1.5)", FLOATS, "may be an int or a float"),
         ("s = x.float().mean().item()\nreturn s * (x + x)", HALVES, "left of a half precision tensor"),
         ("s = x.mean().item()\nreturn x * (s % 2)", FLOATS, "a float under `%`"),
         ("global G\nG = x.mean().item()\nreturn x * G", FLOATS, "stored outside"),

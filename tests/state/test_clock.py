@@ -43,6 +43,17 @@ def test_the_real_clocks_are_back_afterwards_also_behind_an_exception(tmp_path: 
     assert time.perf_counter() < 1_600_000_000
 
 
+def test_a_clock_that_somebody_else_put_there_stays(tmp_path: Any, monkeypatch: Any) -> None:
+    program = imported(tmp_path, TIMED).program
+
+    def still() -> float:
+        return 7.0
+
+    monkeypatch.setattr(time, "perf_counter", still)
+    assert run_call(program, Call((torch.ones(2),))).output[1] == 0.0
+    assert time.perf_counter is still
+
+
 def test_another_thread_reads_the_real_time(tmp_path: Any) -> None:
     module = imported(tmp_path, "import time\n\n\ndef now(seen):\n    seen.append(time.time())\n")
 

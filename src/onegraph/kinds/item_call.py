@@ -13,11 +13,13 @@ An index into a tensor becomes a tensor of one index; what it reads is a copy, n
 tensor, which ``branch_on_tensor`` mends.
 Of ``float(t)`` of a floating tensor, torch's warning, where that tensor requires grad, is not given.
 What is only kept (``self.losses.append(t.item())``), printed or logged is kept by an op with an ordered effect.
+Exact: a whole number or flag that is a size, the bound of a slice, or returned, is taken out by an op and becomes a
+symbol of the graph (u0); the lengths of a split, likewise.
 Exact: code around it that only computes and writes into tensors becomes an op (see ``data_dependent_shape``); numbers
 that were put into a tensor before are handed along as they are (relaxed).
 Lossy: a whole number or a flag that was the same on every recorded call is taken for granted; the compiled program
 raises where it isn't.
-Declined: a size, a text, a return value, an argument of another function; a division that would raise in Python;
+Declined: a text, a float that is returned or goes to another function; a division that would raise in Python;
 ``**``, whose rounding differs.
 
 Under ``fullgraph=True`` (or ``capture_scalar_outputs``) torch captures the call itself and nothing breaks.
@@ -32,13 +34,14 @@ from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.item_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.item_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import number_helper, numbers
+from onegraph.lowering.asked import captured_or_op
+from onegraph.lowering.captured_numbers import as_symbol
 from onegraph.lowering.handed import handed_along
 from onegraph.lowering.kept_numbers import kept
 from onegraph.lowering.numbers import Carried, Number, taken_from
 from onegraph.lowering.one_value import for_one_value
 from onegraph.lowering.scalars import NotAlike, Root, carry
 from onegraph.lowering.taken_later import taken_later
-from onegraph.lowering.written import written_in_op
 from onegraph.model import Break, Candidate, Declined, Level
 from onegraph.rewrite import text as source
 from onegraph.rewrite.request import Fact, Request
@@ -83,7 +86,7 @@ def _proposed(request: Request) -> Iterator[Candidate | Declined]:
     yield from _carried(request)
     yield from taken_later(request, NAME)
     yield from handed_along(request, NAME)
-    yield from written_in_op(request, NAME)
+    yield from captured_or_op(request, NAME, as_symbol)
     node = source.node_at(source.parse(request.text), request.site.span)
     tensor = taken_from(node)
     if tensor is not None and isinstance(node, ast.Call):

@@ -237,11 +237,6 @@ UNTOUCHED: tuple[Untouched, ...] = (
         "a list",
     ),
     _untouched(
-        "a size",
-        "def program(x):\n    n = (x > 0).sum().item()\n    return torch.arange(n)",
-        "used as a size",
-    ),
-    _untouched(
         "a condition of a loop",
         "def program(x):\n    n = x.mean().item()\n    while n > 0:\n        x, n = x * n, n - 1\n    return x",
         "decides a condition",
@@ -280,11 +275,6 @@ UNTOUCHED: tuple[Untouched, ...] = (
         "math.sqrt of what may be negative",
         "def program(x):\n    return x * math.sqrt(x.sum().item() + 9)",
         "raises on a negative number",
-    ),
-    _untouched(
-        "cut to an integer",
-        "def program(x):\n    return x * int(x.sum())",
-        "raises on NaN",
     ),
     _untouched(
         "a list of numbers", "def program(x):\n    return x * x.flatten().tolist()[0]", "a list of numbers"

@@ -4,11 +4,49 @@ from __future__ import annotations
 
 from onegraph.kinds.base import Example, Untouched
 from onegraph.lowering.op_text import HELPER_TEXT
+from onegraph.lowering.sized_ops import HELPER_TEXT as SIZED_TEXT
+from onegraph.lowering.sized_ops import PLACES
 from onegraph.model import Level
 
+_SIZED = SIZED_TEXT.format(name="_sized_op", torch="torch")
 _HELPER = HELPER_TEXT.format(name="_code_op", torch="torch")
 
 EXAMPLES = (
+    Example(
+        "rows that a mask selects",
+        """\
+import torch
+
+
+def program(x, mask):
+    rows = x[mask]
+    return rows.sin().sum(0), torch.nonzero(mask)
+
+
+def inputs():
+    x = torch.arange(8.0).view(4, 2).requires_grad_()
+    return [(x, torch.tensor(mask)) for mask in ([True, False, True, True], [False] * 4)]
+""",
+        f"""\
+import torch
+
+
+{_SIZED}
+
+{PLACES.format(name="_places", torch="torch", helper="_sized_op")}
+
+def program(x, mask):
+    rows = x[_places(mask)[0]]
+    return rows.sin().sum(0), _places(mask).t()
+
+
+def inputs():
+    x = torch.arange(8.0).view(4, 2).requires_grad_()
+    return [(x, torch.tensor(mask)) for mask in ([True, False, True, True], [False] * 4)]
+""",
+        Level.EXACT,
+        grad=True,
+    ),
     Example(
         "a position that is looked up",
         """\
@@ -115,22 +153,6 @@ def inputs():
 )
 
 UNTOUCHED = (
-    Untouched(
-        "a result of unknown size",
-        """\
-import torch
-
-
-def program(x):
-    rows = torch.nonzero(x > 0)
-    return rows * 2
-
-
-def inputs():
-    return [(torch.tensor([1.0, -1.0, 2.0]),)]
-""",
-        "size of `rows` depends on values",
-    ),
     Untouched(
         "a function of the user in the loop",
         """\

@@ -21,8 +21,9 @@ from onegraph.kinds import data_dependent_shape, item_call, tree
 from onegraph.kinds.base import Example, Untouched
 from onegraph.kinds.split_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.split_examples import UNTOUCHED as _UNTOUCHED
+from onegraph.lowering.asked import captured_or_op
+from onegraph.lowering.captured_numbers import as_symbol
 from onegraph.lowering.one_piece import in_one_piece, is_split
-from onegraph.lowering.written import written_in_op
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
 
@@ -58,4 +59,4 @@ def _gives_lengths(statement: ast.Assign) -> bool:
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
     yield from in_one_piece(request, NAME)
-    yield from written_in_op(request, NAME)
+    yield from captured_or_op(request, NAME, as_symbol)

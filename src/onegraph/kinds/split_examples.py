@@ -92,27 +92,14 @@ def program(q, k, v, ends):
 
 UNTOUCHED: tuple[Untouched, ...] = (
     Untouched(
-        "other code on each piece",
-        """\
-import torch
-
-
-def program(x, lengths):
-    return torch.stack([piece.mean(0) for piece in x.split(lengths.tolist())])
-
-
-def inputs():
-    return [(torch.arange(12.0).view(6, 2), torch.tensor([2, 4]))]
-""",
-        "takes no mask",
-    ),
-    Untouched(
-        "a function that does not heed the mask",
+        "a function that does not heed the mask, and asks whether a piece is short",
         """\
 import torch
 
 
 def attend(q, k, attention_mask=None):
+    if q.shape[0] < 3:
+        return q
     return q @ k.transpose(-1, -2).relu() @ q
 
 

@@ -34,7 +34,13 @@ def {name}(*written, gives=None, known=None):
             known = [{torch}.empty_like(args[n]) for n in places]
             if not open_sizes:
                 return known + (list(gives(*args)) if gives else [])
-            return known + list(gives(*args, _any=size or {torch}.library.get_ctx().new_dynamic_size))
+            return known + list(gives(*args, _any=size or (lambda: new_size(args))))
+
+        def new_size(args):  # a symbol of the graph, in every mode of torch.compile
+            symbols = next(a.fake_mode.shape_env for a in args if isinstance(a, {torch}.Tensor))
+            size = (symbols.create_unbacked_symint if symbols else {torch}.library.get_ctx().new_dynamic_size)()
+            {torch}._check(size >= 0)
+            return size
 
         def run(*args):
             args = [arg.clone() if n in places else arg for n, arg in enumerate(args)]

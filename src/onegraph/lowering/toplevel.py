@@ -35,7 +35,7 @@ def with_definition(text: str, line: int, helper: Helper, block: str) -> str:
         )
         if helper.line < text_.first_line(target):
             return text_.insert_before_toplevel(text, line, block)
-        return _behind(text, helper.name, block)
+        return behind(text, helper.name, block)
     changed = text_.insert_after_imports(text_.insert_before_toplevel(text, line, block), helper.text)
     defined = [s.name for s in text_.parse(changed).body if isinstance(s, ast.FunctionDef)]
     name = ast.parse(block).body[0]
@@ -45,8 +45,8 @@ def with_definition(text: str, line: int, helper: Helper, block: str) -> str:
     return text_.insert_before_toplevel(text, line, f"{helper.text}\n\n{block}")
 
 
-def _behind(text: str, helper: str, block: str) -> str:
-    """The op right behind its helper: the function that uses it stands further up."""
+def behind(text: str, helper: str, block: str) -> str:
+    """The op right behind its helper, above every function that may use it."""
     statements = text_.parse(text).body
     at = next(i for i, s in enumerate(statements) if isinstance(s, ast.FunctionDef) and s.name == helper)
     if at + 1 < len(statements):

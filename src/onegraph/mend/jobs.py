@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -34,13 +35,13 @@ class Job:
     after: int | None = None
     seen: str = ""
     asked: str = ""  # the text for which it was asked once more
-    skip: int = 0  # candidates that were given up
+    given_up: Counter[str] = field(default_factory=Counter)  # titles of candidates
     reasons: list[str] = field(default_factory=list)  # why
 
     @property
     def key(self) -> tuple[int, int]:
         """What its step depends on, besides the steps before."""
-        return self.number, self.skip
+        return self.number, self.given_up.total()
 
     def located(self, text: str, blame: Blame) -> Span | None:
         """Where the site stands in ``text``, whose lines ``blame`` knows; None when its lines were rewritten."""
@@ -60,7 +61,7 @@ class Step:
     workspace: Workspace
     blames: Mapping[str, Blame]
     candidate: Candidate | None = None
-    index: int = 0  # of the candidate
+    tried: tuple[str, ...] = ()  # titles of the candidates up to this one
     evidence: Evidence = field(default_factory=Evidence)
     declined: Declined | None = None
     failures: tuple[str, ...] = ()  # candidates that failed their trial here, in words
@@ -138,12 +139,16 @@ class Bench:
         failures: list[str] = []
         declined: Declined | None = None
         behind: Step | None = None  # a good one that gives way to one that is right for more inputs
-        for index, found in enumerate(self._candidates(request)):
+        titles: list[str] = []
+        given_up = Counter(step.job.given_up)
+        for found in self._candidates(request):
             if isinstance(found, Declined):
                 declined = declined or found
                 continue
-            if index < step.job.skip:
+            if given_up[found.title]:  # by its title: what is proposed depends on the repairs before
+                given_up[found.title] -= 1
                 continue
+            titles.append(found.title)
             after = step.workspace.with_text(request.path, found.text, found.functions)
             evidence = self._tried(step.workspace, after, request.path, found)
             if failed := [check for check in evidence.checks if check.passed is False]:
@@ -158,7 +163,7 @@ class Bench:
                 workspace=after,
                 blames=blames,
                 candidate=_as_tried(found, evidence),
-                index=index,
+                tried=tuple(titles),
                 evidence=evidence,
             )
             if not (evidence.differing and found.gives_way):

@@ -7,6 +7,7 @@ again."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ from onegraph.words import first_line
 T = TypeVar("T")
 
 MAX_ROUNDS = 24
+_SYMBOL = re.compile(r"\bu\d+\b")  # of a size or number that values decide
 _SAID = {"observe": "looking again", "mend": "mending", "verify": "verifying the whole program"}
 RECOUNT = "recount"  # checks of this name count graph breaks: they lead to another round, not to a rejection
 
@@ -220,9 +222,11 @@ class _Loop:
         return True
 
     def _brought(self, site: Site, job: Job) -> bool:
-        """A break without a repair that nobody knew at first, reached through a line that a repair wrote: the
-        repair leads there."""
+        """A break without a repair that nobody knew at first, reached through a line that a repair wrote, or asking
+        for a symbol that one made: the repair leads there."""
         author = self._author(site, site.span) if job.number >= self.first else None
+        if author is None and not _asks_for_symbol(job.site):
+            author = self._maker(site)
         return author is not None and self._reject(author, f"it leads to a new break: {site.reason}")
 
     def _in_rewritten_lines(self, site: Site, span: Span) -> bool:
@@ -280,9 +284,9 @@ class _Loop:
         """Give up the job's candidate. Jobs in lines that depend on it are dropped: they are found again."""
         step = self._step_of(job)
         assert step is not None and step.candidate is not None
-        if job.skip > step.index:  # given up in this round already
+        if step.key != job.key:  # given up in this round already
             return True
-        job.skip = step.index + 1
+        job.given_up.update(step.tried)
         if not step.candidate.partial:  # a first step that leads to nothing is no repair that failed
             job.reasons += [*step.failures, f"{step.candidate.title}: {reason}"]
         at = self.jobs.index(job)
@@ -337,6 +341,13 @@ class _Loop:
                     return job
                 found.append(job)
         return found[0] if found else None
+
+    def _maker(self, site: Site) -> Job | None:
+        """The last repair that made symbols, where Python asks for the value of one."""
+        if not _asks_for_symbol(site):
+            return None
+        makers = [step.job for step in self._applied() if step.candidate and step.candidate.symbols]
+        return makers[-1] if makers else None
 
     def _covered_by(self, author: Job) -> list[Job]:
         """Jobs whose lines the author rewrote, without those that this round took away already."""
@@ -482,6 +493,7 @@ class _Loop:
         tried = [*step.job.reasons, *step.failures]
         if tried:
             next_step = step.declined.next_step if step.declined is not None else ""
+            tried += [f"else: {step.declined.reason}"] if step.declined is not None else []
             return Repair(
                 site,
                 Status.REJECTED,
@@ -519,6 +531,10 @@ class _Loop:
             return work()
         finally:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
+
+
+def _asks_for_symbol(site: Site) -> bool:
+    return any(_SYMBOL.search(f"{break_.message} {break_.context}") for break_ in site.breaks)
 
 
 def _predicates(steps: Iterable[Step]) -> tuple[Predicate, ...]:

@@ -26,7 +26,9 @@ _STEP = 2.0**-10  # seconds: so that differences are exact
 
 @contextmanager
 def own_clock() -> Iterator[None]:
-    """Inside, each read of a clock of module ``time`` by the user's code gives a time one step later than the last."""
+    """Inside, each read of a clock of module ``time`` by the user's code gives a time one step later than the last.
+
+    A clock that somebody put in the place of a real one stays."""
     ticks, thread = itertools.count(), threading.get_ident()
 
     def read(name: str) -> Any:
@@ -36,7 +38,7 @@ def own_clock() -> Iterator[None]:
         now = _START + next(ticks) * _STEP
         return int(now * 1e9) if name.endswith("_ns") else now
 
-    changed = [(vars(time), name) for name in _REAL]
+    changed = [(vars(time), name) for name, real in _REAL.items() if vars(time)[name] is real]
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", None)
         if isinstance(names, dict) and not _REAL.keys().isdisjoint(names):
