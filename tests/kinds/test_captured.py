@@ -27,14 +27,14 @@ def module(body: str) -> str:
 
 
 def mended(load: Load, text: str) -> Loaded:
-    """Every site by the first repair that makes a symbol."""
+    """Every site by its first repair."""
     for _ in range(9):
         loaded = load(text)
         sites = loaded.findings().sites
         if not sites:
             return loaded
         proposed = loaded.repairs(sites[0].kind, Level.EXACT)
-        text = next(each.text for each in proposed if isinstance(each, Candidate) and each.symbols)
+        text = next(each.text for each in proposed if isinstance(each, Candidate))
     raise AssertionError("it breaks again and again")
 
 
@@ -57,6 +57,8 @@ BODIES = [
     "return x * 2, {'all': n.tolist(), 'most': int(n.max()), 'at': x.argmax().item()}",
     "return x * 2, n.any().item(), bool((x > 1).all())",
     "return x * int(x.sum())",
+    "rows = [x[i].repeat(2).repeat_interleave(n[[i, i, i, 3, 2, 1]]) for i in range(3)]\n"
+    "return torch.nn.utils.rnn.pad_sequence(rows), torch.nn.utils.rnn.pad_sequence(rows, True, -1.0)",
 ]
 
 

@@ -29,6 +29,7 @@ from onegraph.lowering.captured_sizes import with_symbols
 from onegraph.lowering.every_place import over_every_place
 from onegraph.lowering.handed import handed_along
 from onegraph.lowering.one_piece import in_one_piece
+from onegraph.lowering.padded_rows import padded_rows
 from onegraph.model import Break, Candidate, Declined
 from onegraph.rewrite.request import Request
 
@@ -71,6 +72,7 @@ def reason(break_: Break) -> str:
 
 
 def repairs(request: Request) -> Iterator[Candidate | Declined]:
+    yield from padded_rows(request, NAME)
     yield from over_every_place(request, NAME)
     yield from in_one_piece(request, NAME)
     yield from handed_along(request, NAME)
