@@ -35,7 +35,11 @@ def padded_rows(request: Request, kind: str) -> Iterator[Candidate]:
         if not (isinstance(node, ast.Call) and choice.called(node) == "pad_sequence" and node.args):
             continue
         (types,) = request.facts.values(node.func)
-        if len(node.args) > 3 or any(k.arg not in ("batch_first", "padding_value") for k in node.keywords) or not types:
+        if (
+            len(node.args) > 3
+            or any(k.arg not in ("batch_first", "padding_value") for k in node.keywords)
+            or not types
+        ):
             return
         helper = written_helpers.names_in(text, _BODIES)["_padded"]
         function, first = text_.segment(text, node.func), text_.position(node.args[0])[:2]

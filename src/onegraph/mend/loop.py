@@ -224,9 +224,10 @@ class _Loop:
     def _brought(self, site: Site, job: Job) -> bool:
         """A break without a repair that nobody knew at first, reached through a line that a repair wrote, or asking
         for a symbol that one made: the repair leads there."""
-        author = self._author(site, site.span) if job.number >= self.first else None
-        if author is None and not _asks_for_symbol(job.site):
-            author = self._maker(site)
+        new, now, first = job.number >= self.first, _asks_for_symbol(site), _asks_for_symbol(job.site)
+        author = self._author(site, site.span) if new else None
+        if author is None and (now or first if new else now and not first):
+            author = self._maker()
         return author is not None and self._reject(author, f"it leads to a new break: {site.reason}")
 
     def _in_rewritten_lines(self, site: Site, span: Span) -> bool:
@@ -342,10 +343,8 @@ class _Loop:
                 found.append(job)
         return found[0] if found else None
 
-    def _maker(self, site: Site) -> Job | None:
-        """The last repair that made symbols, where Python asks for the value of one."""
-        if not _asks_for_symbol(site):
-            return None
+    def _maker(self) -> Job | None:
+        """The last repair that made symbols."""
         makers = [step.job for step in self._applied() if step.candidate and step.candidate.symbols]
         return makers[-1] if makers else None
 
