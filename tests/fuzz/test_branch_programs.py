@@ -94,8 +94,32 @@ FUNCTIONS = {
         raise ValueError("out of range")
     x = h * x
 """,
+    "a tuple on one side and a list on the other, taken apart behind it": """\
+    if x.sum() > 0:
+        pair = (x, x.softmax(-1))
+    else:
+        pair = [x.sin(), x * 2]
+    first, second = pair
+    x = x * pair[1] + first - second
+""",
+    "a print in a branch of which Python decides the recorded calls": """\
+    if x.dim() == 2 or x.sum() > 3:
+        print("here")
+    else:
+        x = x * 2
+    x = x + 1
+""",
 }
 MODULES = {
+    "a buffer written where no recorded call leads": """\
+        y = x * 2
+        if (size := x.norm()) > -1:
+            y = y.sin()
+        elif x.mean() < 1.5:
+            self.scale.copy_(self.weight.detach())
+            z = y * size
+        return x * self.weight
+""",
     "a buffer written behind an early return": """\
         if x.max() > 3:
             return x - 1

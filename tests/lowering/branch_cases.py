@@ -27,6 +27,27 @@ class Refusal:
 
 CASES = (
     Case(
+        "sides that are laid out otherwise in memory",
+        """\
+def f(x):
+    if x.sum() > 0:
+        y = x.softmax(-1)
+    else:
+        y = x.tanh().t().contiguous().t()
+    return x * y
+""",
+        "x.sum() > 0",
+        """\
+def f(x):
+    y = _cond(
+        x.sum() > 0,
+        lambda: x.softmax(-1).contiguous(),
+        lambda: x.tanh().t().contiguous().t().contiguous(),
+    )
+    return x * y
+""",
+    ),
+    Case(
         "a name read under the flag that sets it",
         """\
 def f(x):
@@ -1368,6 +1389,25 @@ def choose(x, level):
 BRANCHES: tuple[Case, ...] = ()
 
 DECLINED = (
+    Refusal(
+        "changed in place and bound anew, where an attribute keeps a view",
+        """\
+class Net(nn.Module):
+    def forward(self, x):
+        y = x * x
+        self.last = y.detach()
+        if x.sum() > 1:
+            y.sub_(y.sigmoid())
+        else:
+            y = y * 2
+        return y
+
+
+f = Net()
+""",
+        "x.sum() > 1",
+        "`y` is changed in place and bound anew",
+    ),
     Refusal(
         "changed in place and bound anew, where another name needs the old tensor",
         """\

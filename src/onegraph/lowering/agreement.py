@@ -4,7 +4,7 @@ value."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from onegraph.lowering import flow, state
 from onegraph.lowering.parts import Agreed, Side
@@ -23,8 +23,8 @@ class Agreement:
     def __init__(self, facts: Facts, source: Source) -> None:
         self.facts, self.source = facts, source
 
-    def of_name(self, name: str, node: ast.If, first: Side, second: Side) -> Agreed:
-        """A local name behind the branch."""
+    def of_name(self, name: str, node: ast.If, first: Side, second: Side, *, indexed: bool) -> Agreed:
+        """A local name behind the branch. ``indexed``: it is only taken apart there, as a list and a tuple can be."""
         sides = [
             [
                 f
@@ -33,10 +33,19 @@ class Agreement:
             ]
             for side in (first, second)
         ]
+        if (
+            indexed
+            and all(sides)
+            and all(_short(f.type) in ("list", "tuple") for side in sides for f in side)
+        ):
+            return Agreed()
         return compare(f"`{name}`", *sides)
 
-    def of_attribute(self, key: str, function: ast.AST, first: Side, second: Side) -> Agreed:
-        """An attribute: by the values that the sides assign, and by its old value where a side leaves it alone."""
+    def of_attribute(
+        self, key: str, function: ast.AST, first: Side, second: Side, measured: Callable[[ast.stmt], Facts]
+    ) -> Agreed:
+        """An attribute: by the values that the sides assign, and by its old value where a side leaves it alone.
+        ``measured`` gives the facts of a statement in the sides, on the way that leads there."""
         found = []
         for side, other in ((first, second), (second, first)):
             change = side.changes.get(key)
@@ -49,8 +58,18 @@ class Agreement:
             if not values:  # changed in place, or left alone: by what is read of it anywhere in the function
                 values = [n for n in ast.walk(function) if isinstance(n, ast.Attribute) and _reads(n, key)]
             facts = [fact for value in values for fact in self.facts.values(value, force=side.force)[0]]
-            found.append(tuple(facts))
+            found.append(tuple(facts or self._read_inside(key, (first, second), measured)))
         return compare(f"`{key}`", *found)
+
+    def _read_inside(
+        self, key: str, sides: Sequence[Side], measured: Callable[[ast.stmt], Facts]
+    ) -> Iterator[Fact]:
+        """What the attribute is where the sides read it, also in a branch that no recorded call enters."""
+        for statement in flow.inside([s for side in sides for s in side.statements], ast.stmt):
+            assert isinstance(statement, ast.stmt)
+            if not hasattr(statement, "body"):
+                reads = (n for n in ast.walk(statement) if isinstance(n, ast.Attribute) and _reads(n, key))
+                yield from (fact for node in reads for fact in measured(statement).values(node)[0])
 
     def _old(self, key: str, side: Side) -> tuple[Fact, ...]:
         """What an attribute holds before the other side assigns it."""
@@ -145,6 +164,7 @@ def compare(what: str, first: Sequence[Fact], second: Sequence[Fact]) -> Agreed:
             discrete=all(_discrete(fact) for fact in first),
             requires_grad=any(fact.requires_grad for fact in (*first, *second)),
             mixed=_needs(first) != _needs(second),
+            laid_out=_orders(first) != _orders(second),
         )
     types = [{_short(fact.type) for fact in side} for side in (first, second)]
     if types[0] | types[1] == {"int", "float"}:
@@ -189,6 +209,16 @@ def _devices(facts: Iterable[Fact]) -> set[str]:
 
 def _shapes(facts: Iterable[Fact]) -> set[str]:
     return {str(list(fact.shape or ())) for fact in facts}
+
+
+def _orders(facts: Iterable[Fact]) -> set[tuple[int, ...]]:
+    """The orders of the dimensions in memory; one of size one may stand anywhere."""
+    found = set()
+    for fact in facts:
+        sizes = list(enumerate(zip(fact.shape or (), fact.stride or (), strict=False)))
+        ordered = sorted((-stride, at) for at, (size, stride) in sizes if size > 1)
+        found.add(tuple(at for _, at in ordered))
+    return found
 
 
 def _listed(values: Iterable[str]) -> str:

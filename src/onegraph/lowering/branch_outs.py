@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onegraph.lowering import fill, flow, state
+from onegraph.lowering.fresh import is_fresh
 from onegraph.lowering.parts import RETURN, Branch, Out, Side
 from onegraph.lowering.read_under import read_only_under
 from onegraph.lowering.refused import Refused, StateBehindReturn
@@ -106,7 +107,7 @@ class Outs:
         return (
             not change.attribute
             and isinstance(node, ast.If)
-            and self.lowering.place.is_fresh(change.key, node, self.lowering.facts)
+            and is_fresh(self.lowering.place, change.key, node, self.lowering.facts)
         )
 
     def _check_defined(self, branch: Branch, name: str, out: Out) -> None:
@@ -135,10 +136,18 @@ class Outs:
                 out.kinds = agreement.of_returns(branch.first, branch.second)
             elif out.change is not None and out.change.attribute:
                 out.kinds = [
-                    agreement.of_attribute(out.key, self.lowering.place.function, branch.first, branch.second)
+                    agreement.of_attribute(
+                        out.key,
+                        self.lowering.place.function,
+                        branch.first,
+                        branch.second,
+                        self.lowering.facts_at,
+                    )
                 ]
             elif isinstance(branch.node, ast.If):
-                out.kinds = [agreement.of_name(out.key, branch.node, branch.first, branch.second)]
+                indexed = self.lowering.place.only_indexed(out.key, branch.node)
+                kind = agreement.of_name(out.key, branch.node, branch.first, branch.second, indexed=indexed)
+                out.kinds = [kind]
 
 
 def _registering(key: str, sides: Sequence[Side]) -> str | None:

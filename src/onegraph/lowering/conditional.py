@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from onegraph.lowering import flow, state, wording
 from onegraph.lowering.choice import draws_random
 from onegraph.lowering.gradient_free import only_free_writes
-from onegraph.lowering.parts import RETURN, Branch, Out, Side
+from onegraph.lowering.parts import RETURN, Agreed, Branch, Out, Side
 from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.select import Selected
+from onegraph.lowering.source import operand
 from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Facts
 
@@ -149,6 +150,7 @@ class Conditional:
         callee = self.callee(branch, outs)
         lowering.moves.one_sided(branch)
         lowering.moves.aliases(branch, outs)
+        lowering.moves.layouts(outs)
         lowering.moves.gradients(outs, [out for out in outs if not self.detached(branch, out)])
         lowering.record(
             branch.test, branch.test.tensor if predicate == branch.test.branch_code() else predicate
@@ -331,15 +333,19 @@ class Conditional:
                         "a constant is returned from inside a nested branch", "Return it at the end."
                     )
                 return None, lowering.block(statements, side.force, side.header)
-            value = ", ".join(lowering.code(part, side.force) for part in self._chosen(last.value, outs[0]))
+            parts = self._chosen(last.value, outs[0])
+            kinds = [kind for kind in outs[0].kinds if not kind.constant]
+            codes = [lowering.code(part, side.force) for part in parts]
+            if len(kinds) == len(codes):
+                codes = [_laid_out(code, kind) for code, kind in zip(codes, kinds, strict=True)]
+            value = ", ".join(codes)
             return value, lowering.block(statements[:-1], side.force, side.header)
-        value = ", ".join(names[out.key] for out in outs)
+        value = ", ".join(_laid_out(names[out.key], *out.kinds) for out in outs)
         if len(outs) == 1 and statements:
             node = self._last_value(statements[-1], side, outs[0])
             if node is not None:
-                return lowering.code(node, side.force), lowering.block(
-                    statements[:-1], side.force, side.header
-                )
+                code = _laid_out(lowering.code(node, side.force), *outs[0].kinds)
+                return code, lowering.block(statements[:-1], side.force, side.header)
         return value, lowering.block(statements, side.force, side.header)
 
     def _last_value(self, last: ast.stmt, side: Side, out: Out) -> ast.expr | None:
@@ -404,6 +410,11 @@ class Conditional:
         ]
         line = "" if len(names) == 1 else edit.wrap_call(f"{', '.join(names)} = {call}") + "\n"
         return line + edit.wrap_call(f"return {', '.join(parts)}") + "\n"
+
+
+def _laid_out(code: str, *kinds: Agreed) -> str:
+    """The code of a value, laid out in memory as that of the other side: torch.cond wants them alike."""
+    return f"{operand(code)}.contiguous()" if any(kind.laid_out for kind in kinds) else code
 
 
 def _without_inputs(branch: Branch) -> bool:

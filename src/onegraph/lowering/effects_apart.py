@@ -15,11 +15,10 @@ from onegraph.lowering import early_returns, flow, match_cases, state, wording
 from onegraph.lowering.choice import unsafe_to_evaluate
 from onegraph.lowering.effect_shapes import Effects
 from onegraph.lowering.place import Place, find
-from onegraph.lowering.predicate import is_tensor_test
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.source import Source, operand
 from onegraph.rewrite import text as edit
-from onegraph.rewrite.request import Request
+from onegraph.rewrite.request import Facts, Request
 
 
 def mixed(tree: ast.Module, place: Place, root: ast.If) -> bool:
@@ -46,11 +45,7 @@ def waits(request: Request, statement: ast.stmt) -> int | None:
     for node in path:
         if isinstance(node, ast.Match) and match_cases.on_tensors([node], request.facts):
             return node.lineno if _may_be_ifs(request.text, node) else None
-        if (
-            not isinstance(node, ast.If)
-            or node is statement
-            or not is_tensor_test(request.facts, node.test, {})
-        ):
+        if not isinstance(node, ast.If) or node is statement or not _asks_a_tensor(request.facts, node.test):
             continue
         site = replace(request.site, span=edit.span_of(node.test, request.path))
         try:
@@ -62,13 +57,22 @@ def waits(request: Request, statement: ast.stmt) -> int | None:
     return _waits_for_return(request, path)
 
 
+def _asks_a_tensor(facts: Facts, test: ast.expr) -> bool:
+    """Whether a tensor decides the test on a recorded call: else the branch breaks nowhere, and is not mended."""
+    if isinstance(test, ast.BoolOp):
+        return any(_asks_a_tensor(facts, value) for value in test.values)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _asks_a_tensor(facts, test.operand)
+    return any(fact.is_tensor for fact in facts.values(test)[0])
+
+
 def _waits_for_return(request: Request, path: Sequence[ast.AST]) -> int | None:
     """The line of a branch in front that returns early: it takes the effect into its other arm, which it can leave."""
     for block, inner in pairwise(path):
         body: list[ast.stmt] = getattr(block, "body", []) if not isinstance(block, ast.Lambda) else []
         at = next((i for i, s in enumerate(body) if s is inner), 0)
         for early in (s for s in body[:at] if isinstance(s, ast.If) and any(flow.inside(s, ast.Return))):
-            if is_tensor_test(request.facts, early.test, {}):
+            if _asks_a_tensor(request.facts, early.test):
                 return early.lineno if _leaves_once_joined(request, early) else None
     return None
 

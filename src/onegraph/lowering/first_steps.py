@@ -62,8 +62,9 @@ def _steps(request: Request, titles: list[str]) -> tuple[str, str]:
         titles.append(found.title)
         if found.line is None:
             return found.text, place.qualname
-        place, tensors = _again(place, found), set()
-        keys = [] if found.title == LOCAL else keys
+        if tensors and found.title == LOCAL:  # the rest is seen in the new text
+            return found.text, place.qualname
+        place, tensors, keys = _again(place, found), set(), []
 
 
 def _taken(place: Place) -> list[ast.stmt]:
@@ -98,6 +99,9 @@ def _one(
     """The first step that a branch needs. ``tensors``: the ``match`` statements that are on tensors."""
     root = place.root
     assert isinstance(root, ast.If)
+    if keys:  # first: what was measured belongs to the text as it was
+        text = attributes_local.localised(place.text, root, keys, measured)
+        return _Step(LOCAL, text, root.lineno + len(keys))
     for node in reversed(list(flow.inside(_taken(place), ast.Match))):
         if id(node) in tensors:
             assert isinstance(node, ast.Match)
@@ -105,9 +109,6 @@ def _one(
     if (walrus := _bound_in_test(root)) is not None:
         text, line = _bound_before(place, _if_of(root, walrus), walrus)
         return _Step(f"`{walrus.target.id}` is bound in front of the test", text, line)
-    if keys:
-        text = attributes_local.localised(place.text, root, keys, measured)
-        return _Step(LOCAL, text, root.lineno + len(keys))
     if not place.is_elif(root) and effects_apart.behind_return(place, root):
         with suppress(Refused):
             return _Step(early_returns.TITLE, early_returns.joined(place), None)

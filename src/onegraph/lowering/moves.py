@@ -47,6 +47,14 @@ class Moves:
             if not (kind.requires_grad or kind.discrete or kind.number or kind.constant):
                 self.lowering.notes.append(f"in the graph {name} requires a gradient, as {beside} beside it")
 
+    def layouts(self, outs: Sequence[Out]) -> None:
+        """The sides of a ``torch.cond`` must be laid out alike in memory."""
+        for out in outs:
+            if any(kind.laid_out for kind in out.kinds):
+                self.lowering.notes.append(
+                    f"{_name(out)} is laid out otherwise in memory on each side; it becomes contiguous on both"
+                )
+
     def aliases(self, branch: Branch, outs: Sequence[Out]) -> None:
         """A side that hands a tensor on as it is: in the graph a copy takes its place."""
         for out in outs:

@@ -41,6 +41,7 @@ class Agreed:
     discrete: bool = False  # a tensor of integers or bools
     requires_grad: bool = True
     mixed: bool = False  # it requires a gradient on one side only
+    laid_out: bool = False  # in another order of its dimensions in memory on each side
     known: bool = True  # False: nothing was measured on one of the sides
 
 

@@ -219,33 +219,6 @@ class Place:
         stores = [n for n in ast.walk(self.function) if isinstance(n, ast.Name) and n.id == name]
         return any(isinstance(n.ctx, ast.Store) and n.lineno < line for n in stores)
 
-    def _given_away(self, use: ast.Name) -> bool:
-        """Whether the tensor itself goes into another name, a container or a call for its effect."""
-        parent = self.parents[use]
-        if isinstance(parent, ast.Tuple):
-            return not isinstance(self.parents[parent], ast.Return | ast.Subscript)
-        if isinstance(parent, ast.Call):  # what changes a tensor in place keeps nothing of its arguments
-            return isinstance(self.parents[parent], ast.Expr) and not called(parent).endswith("_")
-        held = (
-            ast.Assign | ast.Starred | ast.List | ast.Set | ast.Dict | ast.keyword | ast.NamedExpr | ast.Yield
-        )
-        return isinstance(parent, held)
-
-    def _bound_to(self, name: ast.Name) -> ast.expr | None:
-        """The value that an assignment binds to a name, also by position in a tuple."""
-        parent = self.parents[name]
-        if isinstance(parent, ast.Assign):
-            return parent.value
-        assign = self.parents.get(parent)
-        if (
-            isinstance(parent, ast.Tuple)
-            and isinstance(assign, ast.Assign)
-            and isinstance(assign.value, ast.Tuple)
-        ):
-            pairs = zip(parent.elts, assign.value.elts, strict=False)
-            return next((value for target, value in pairs if target is name), None)
-        return None
-
     def made_new_first(self, name: str, statements: Sequence[ast.stmt]) -> bool:
         """Whether the statements bind the name to a new tensor before they change it."""
         for statement in statements:
@@ -264,65 +237,6 @@ class Place:
         if not isinstance(parent, ast.Assign):
             return ()
         return tuple(key for target in parent.targets if (key := key_of(target)))
-
-    def is_fresh(self, name: str, node: ast.If, facts: Facts) -> bool:
-        """Whether only this name can see the tensor's storage before the branch: it was computed here, and what it was
-        given to doesn't need it any more."""
-        behind = (node.lineno, node.col_offset) if not self.in_loop(node) else None
-        if name in flow.captured(self.function, behind):
-            return False
-        start = self._bound_at(name, node)
-        arguments = {a.arg for a in ast.walk(self.function.args) if isinstance(a, ast.arg)}
-        if name in arguments and start is None:
-            return False
-        first = edit.position(start)[:2] if start is not None else (0, 0)
-        needed = flow.needed_first([node]) | self.live_after(node)
-        for use in ast.walk(self.function):
-            if not (isinstance(use, ast.Name) and use.id == name):
-                continue
-            at = (use.lineno, use.col_offset)
-            if at < first or (behind is not None and at >= behind):
-                continue
-            parent = self.parents[use]
-            if isinstance(use.ctx, ast.Store):
-                if isinstance(parent, ast.AugAssign):
-                    continue
-                value = self._bound_to(use)
-                if value is None or not makes_new(value):
-                    return False
-            elif self._given_away(use) and not self._given_to_dead(use, needed):
-                return False
-        locals_ = sorted(flow.binds(getattr(self.function, "body", [])) | arguments)
-        seen = facts.names(node, locals_)
-        mine = {fact.storage for fact in seen.get(name, ()) if fact.storage is not None}
-        others = {f.storage for other, found in seen.items() if other in needed - {name} for f in found}
-        return not mine & others
-
-    def _bound_at(self, name: str, node: ast.If) -> ast.Assign | None:
-        """The last statement of the function's own block in front of the branch that surely binds the name."""
-        body = getattr(self.function, "body", [])
-        around = {id(n) for n in self.around(node)}
-        at = next((i for i, s in enumerate(body) if id(s) in around), 0)
-        binding = (
-            s
-            for s in reversed(body[:at])
-            if isinstance(s, ast.Assign) and any(key_of(t) == name for t in s.targets)
-        )
-        return next(binding, None)
-
-    def _given_to_dead(self, use: ast.Name, needed: frozenset[str]) -> bool:
-        """Whether the tensor only goes into local names that nobody reads from the branch on."""
-        value: ast.AST = use
-        parent = self.parents[use]
-        if isinstance(parent, ast.Tuple):
-            value, parent = parent, self.parents[parent]
-        if isinstance(parent, ast.NamedExpr):
-            return isinstance(parent.target, ast.Name) and parent.target.id not in needed
-        if not isinstance(parent, ast.Assign) or parent.value is not value:
-            return False
-        parts = [part for target in parent.targets for part in ast.walk(target)]
-        plain = all(isinstance(p, ast.Name | ast.Tuple | ast.Starred | ast.expr_context) for p in parts)
-        return plain and not flow.binds(parent) & needed
 
     def one_sided(
         self, first: Sequence[ast.stmt], second: Sequence[ast.stmt], node: ast.AST, facts: Facts
@@ -425,6 +339,26 @@ class Place:
             if not self.only_computed_with(use):
                 return True
         return name in flow.captured(self.function)
+
+    def only_indexed(self, name: str, node: ast.AST) -> bool:
+        """Whether the value of a name is only taken apart outside of the branch: by an index, or into names."""
+        inside = {id(n) for n in ast.walk(node)}
+        for use in ast.walk(self.function):
+            if not (isinstance(use, ast.Name) and use.id == name) or id(use) in inside:
+                continue
+            parent = self.parents[use]
+            if isinstance(use.ctx, ast.Store) and isinstance(parent, ast.Assign):
+                continue
+            indexed = (
+                isinstance(parent, ast.Subscript) and parent.value is use and isinstance(parent.ctx, ast.Load)
+            )
+            unpacked = isinstance(parent, ast.Assign) and all(
+                isinstance(t, ast.Tuple) for t in parent.targets
+            )
+            sliced = isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Slice)
+            if not (unpacked or (indexed and not sliced)):
+                return False
+        return name not in flow.captured(self.function)
 
     def only_computed_with(self, node: ast.expr) -> bool:
         """Whether the value goes into an operation whose result doesn't share its memory."""
