@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from onegraph.lowering import host_op, layer_skip
+from onegraph.lowering import host_op_text, layer_skip
 from onegraph.torch_private import dynamo
 
 from .lowered import load
 
-HELPERS = host_op.helper_text(host_op.HELPER, "torch") + "\n\n" + layer_skip.helper_text("torch")
+HELPERS = host_op_text.helper_text(host_op_text.HELPER, "torch") + "\n\n" + layer_skip.helper_text("torch")
 PROGRAM = """
 
 def f(x, draw, wide):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from onegraph.kinds.base import Example, Untouched
-from onegraph.lowering import host_op, layer_skip
+from onegraph.lowering import host_op_text, layer_skip
 from onegraph.model import Level
 
-_HELPERS = host_op.helper_text("_host_op", "torch") + "\n\n" + layer_skip.helper_text("torch")
+_HELPERS = host_op_text.helper_text("_host_op", "torch") + "\n\n" + layer_skip.helper_text("torch")
 
 _HEAD = """\
 import torch

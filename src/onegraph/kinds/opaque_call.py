@@ -26,9 +26,12 @@ from onegraph.kinds.opaque_examples import EXAMPLES as _EXAMPLES
 from onegraph.kinds.opaque_examples import UNTOUCHED as _UNTOUCHED
 from onegraph.lowering import host_op
 from onegraph.lowering.clock_names import clock_named
+from onegraph.lowering.drawn import drawn_in_op
+from onegraph.lowering.drawn_apart import drawn_apart
 from onegraph.lowering.effect_shapes import dotted
 from onegraph.lowering.kept_numbers import kept
 from onegraph.lowering.refused import Refused
+from onegraph.lowering.seeding import seeded_in_op
 from onegraph.model import Break, Candidate, Declined, Level
 from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Request
@@ -62,9 +65,12 @@ def repairs(request: Request) -> Iterator[Candidate | Declined]:
     call = _call(tree.innermost(module, request.site.span) if module is not None else None)
     found: list[Candidate | Declined] = [*kept(request, NAME), *clock_named(request, NAME)]
     found += whole_function(request)
+    found += [*seeded_in_op(request, NAME), *drawn_in_op(request, NAME)]
     if call is not None:
         shown = " ".join(edit.segment(request.text, call.func).split())
         found += _proposed(lambda: host_op.of_call(request, call), f"Run `{shown}` as an op")
+    if not any(isinstance(each, Candidate) for each in found):
+        found += drawn_apart(request, NAME)
     yield from sorted(found, key=lambda each: isinstance(each, Declined))
     if not found:
         yield Declined(NAME, "There is no call of a function here.", "Move it into a function of its own.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onegraph.kinds.base import Example, Untouched
-from onegraph.lowering.host_op import helper_text
+from onegraph.lowering.host_op_text import helper_text
 from onegraph.model import Level
 
 _HELPER = helper_text("_host_op", "torch")

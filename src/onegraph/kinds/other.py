@@ -18,24 +18,7 @@ TITLE = "Anything that onegraph explains but does not mend"
 GB_IDS: tuple[str, ...] = ()
 ORDER = 1_000_000
 EXAMPLES: tuple[Example, ...] = ()
-UNTOUCHED = (
-    Untouched(
-        "a seed set in the middle",
-        """\
-import torch
-
-
-def program(x):
-    torch.manual_seed(3)
-    return x + torch.rand(3)
-
-
-def inputs():
-    return [(torch.ones(3),)]
-""",
-        "random number generator is read or set",
-    ),
-)
+UNTOUCHED: tuple[Untouched, ...] = ()
 
 
 def recognises(break_: Break, node: ast.AST | None) -> bool:

@@ -39,6 +39,12 @@ class Scope:
         """Every node that binds a local name: assignments, imports, arguments, loops, ..."""
         return [node for function in self.functions for node, bound in _bindings(function) if bound == name]
 
+    def is_first_argument(self, name: str) -> bool:
+        """Whether a name ("self") is the first argument of the function, and never bound again."""
+        assert self.function is not None
+        arguments = [*self.function.args.posonlyargs, *self.function.args.args]
+        return bool(arguments) and arguments[0].arg == name and len(self.bindings(name)) == 1
+
 
 def scope_of(tree: ast.Module, statement: ast.stmt) -> Scope:
     """The scope of a statement of the tree."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from onegraph.lowering import effect_names, effect_text
 from onegraph.lowering.effect_params import Split, split
 from onegraph.lowering.effect_scope import Scope, scope_of
+from onegraph.lowering.object_by_id import keeper_in
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.toplevel import helper_in, with_definition
 from onegraph.rewrite import text as text_
@@ -52,22 +53,6 @@ def {name}(effect):
         return op({torch}.empty(0, device=devices[0] if devices else None), *args)
 
     return call
-'''
-OBJECT = "_object"
-_OBJECT_TEXT = '''\
-@{torch}.compiler.assume_constant_result
-def {name}(number, remember=False, known=weakref.WeakValueDictionary()):
-    """The object with this ``id``. The compiler remembers it while it traces, when the object is alive and the number
-    is guarded; the op, to which the number is handed, looks it up.
-    """
-    if not remember:
-        return known[number]
-    import ctypes
-
-    known[number] = ctypes.cast(number, ctypes.py_object).value
-    return number
-
-
 '''
 GRAD_NOTE = "inside the compiled program a tensor that requires grad is shown without its grad_fn=<...>"
 
@@ -115,8 +100,8 @@ def move_to_op(request: Request, effect: Effect) -> Moved:
     if scope.function is None:
         raise Refused("The statement stands at module level.", "Move it into a function.")
     part = effect_text.part_of(text, effect.statement, effect.arms, effect.outside)
-    held = helper_in(text, OBJECT, _OBJECT_TEXT, text_.ensure_torch_import(text)[1])
-    owner = (effect.owner, held.name) if effect.owner else None
+    keeper = keeper_in(text, text_.ensure_torch_import(text)[1])
+    owner = (effect.owner, keeper.name) if effect.owner else None
     parts = split(request, tree, effect.statement, part.node, part.tests, effect.force, owner, effect.calls)
     arguments = ", ".join(p.argument for p in parts.parameters)
     compiler = f"{text_.ensure_torch_import(text)[1]}.compiler" if effect.keep_eager else ""
@@ -125,14 +110,7 @@ def move_to_op(request: Request, effect: Effect) -> Moved:
         return effect_text.with_call(text, part, f"{name}({arguments})", compiler)
 
     done = place_op(request, scope, part, parts, effect.verb, effect.says, changed)
-    if owner is None or held.line is not None:
-        return done
-    try:
-        return replace(
-            done, text=text_.ensure_import(text_.insert_after_imports(done.text, held.text), "weakref")
-        )
-    except ValueError as error:
-        raise Refused(f"{error}.", "Give it another name.") from None
+    return done if owner is None else replace(done, text=keeper.added(done.text))
 
 
 def place_op(

@@ -11,96 +11,16 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from onegraph.lowering import choice, ops, pure_code, written_helpers
+from onegraph.lowering import choice, ops, pure_code
 from onegraph.lowering.effect_scope import loads, scope_of
 from onegraph.lowering.effect_shapes import dotted
 from onegraph.lowering.effect_text import owns_lines
+from onegraph.lowering.host_op_text import Op, with_op
 from onegraph.lowering.host_shapes import SCALARS, annotation, fake_of, kinds
 from onegraph.lowering.refused import Refused
 from onegraph.model import Predicate
 from onegraph.rewrite import text as edit
 from onegraph.rewrite.request import Fact, Request
-
-HELPER = "_host_op"
-_HELPER_TEXT = '''\
-def {name}(fake, known=None, gives="tensor", ordered=True):
-    """Make a Python function one op of a graph, in program order.
-
-    ``fake`` tells its result without values, for arguments of the ``known`` kinds. With other arguments, and outside
-    of the compiler, the function is called. It ``gives`` a tensor, an "array", a "number" for ``.item()``, or a
-    "scalar", which is a number as a tensor.
-    """
-    import re
-    from types import SimpleNamespace
-
-    from torch._library.effects import EffectType
-
-    def kind(value):
-        if isinstance(value, {torch}.Tensor):
-            return None if value.requires_grad else (value.dtype, value.ndim)
-        if isinstance(value, (list, tuple)):
-            return (type(value), len(value)) if all(type(item) is int for item in value) else None
-        return type(value)
-
-    def as_tensor(value):
-        if isinstance(value, {torch}.Tensor):
-            return value
-        return {torch}.tensor(value, dtype={torch}.float64 if type(value) is float else None)
-
-    def number(value):  # ``.item()`` gives it back as it is
-        plain = type(value) in (bool, float) or type(value) is int and -(2**63) <= value < 2**63
-        return as_tensor(value) if plain else SimpleNamespace(item=lambda: value)
-
-    def decorate(function):
-        namespace, name = "host_" + re.sub(r"\\W", "_", __name__, flags=re.ASCII), function.__name__
-        while hasattr(getattr({torch}.ops, namespace), name):  # the module was loaded before
-            name += "_"
-        schema = {torch}.library.infer_schema(function, mutates_args=())
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        bare = "Tensor" not in schema.partition(")")[0]  # Inductor frees buffers too early around such an op
-        if bare:
-            schema = schema.replace("(", "(Tensor _place_, ", 1).replace(", )", ")")
-
-        def told(*args):
-            return fake(**dict(zip(names, args[bare:])))
-
-        def run(*args):
-            result, wanted = as_tensor(function(*args[bare:])), told(*args)
-            if (result.shape, result.dtype) != (wanted.shape, wanted.dtype):
-                found, due = tuple(result.shape), tuple(wanted.shape)
-                raise RuntimeError(f"{{name}} gave {{result.dtype}} {{found}}, not {{wanted.dtype}} {{due}}")
-            return result.detach().clone(memory_format={torch}.contiguous_format)
-
-        op = {torch}.library.custom_op(
-            f"{{namespace}}::{{name}}", run, mutates_args=(), schema=schema, tags=({torch}.Tag.cudagraph_unsafe,)
-        )
-        op.register_fake(told)
-        if ordered:  # each call counts: it may draw a random number, or read a clock
-            op.register_effect(EffectType.ORDERED)
-
-        def takes(*args):
-            return {torch}.compiler.is_compiling() and (
-                known is None or all(kind(arg) in known[name] for name, arg in zip(names, args))
-            )
-
-        def call(*args):
-            if not takes(*args):
-                value = function(*args)
-                return {{"number": number, "scalar": as_tensor}}.get(gives, lambda value: value)(value)
-            result = op({torch}.empty(0), *args) if bare else op(*args)
-            return result.numpy() if gives == "array" else result
-
-        call.takes = takes
-        return call
-
-    return decorate
-'''
-
-
-def helper_text(name: str, torch: str) -> str:
-    """The definition of the decorator that ops of this file stand under."""
-    return _HELPER_TEXT.format(name=name, torch=torch)
-
 
 _CHANGES = frozenset(("append", "extend", "fill", "itemset", "put", "resize", "sort", "update"))
 _DESCRIBES = frozenset(("device", "dim", "dtype", "item", "len", "ndim", "numel", "shape", "size", "tolist"))
@@ -119,19 +39,6 @@ class Made:
     function: str  # qualified name of the function that changed
     fake: str
     conditions: tuple[Predicate, ...] = ()  # that it is a part of
-
-
-@dataclass(frozen=True, slots=True)
-class _Op:
-    """An op to write: ``parameters`` with their annotations, the kinds of arguments that were seen, the expression that
-    it runs and what that gives."""
-
-    name: str
-    parameters: Mapping[str, str]
-    known: str
-    fake: str
-    body: str
-    gives: str  # "tensor", "array", "number" or "scalar"
 
 
 # --- a whole function ---------------------------------------------------------------------------------------
@@ -178,21 +85,21 @@ def of_function(request: Request, function: ast.FunctionDef) -> Made:
     _check_host_code(request, function)
     call = [_as_given(a.arg, firsts[a.arg], torch) for a in positional]
     call += [f"{a.arg}={_as_given(a.arg, firsts[a.arg], torch)}" for a in arguments.kwonlyargs]
-    op = _Op(
+    op = Op(
         edit.unused_name(edit.parse(request.text), f"_{function.name.lstrip('_')}_op"),
         parameters,
-        _known(given, torch),
+        known_kinds(given, torch),
         fakes.pop(),
         f"{function.name}({', '.join(call)})",
         _gives(returned[0]),
     )
-    passed = ", ".join(_passed(name, name, given[name]) for name in names)
+    passed = ", ".join(as_argument(name, name, given[name]) for name in names)
     indent, unit = edit.indent_of(request.text, first[0].lineno), edit.indent_unit(request.text)
     lines = f"{indent}if {op.name}.takes({passed}):\n"
     lines += edit.wrap_call(f"{indent}{unit}return {op.name}({passed})") + "\n"
     at = first[0].lineno
     text = edit.replace_spans(request.text, [(at, 0, at, 0, lines)])
-    return Made(_with(text, function.lineno, op, torch), op.name, function.name, op.fake)
+    return Made(with_op(text, function.lineno, op, torch), op.name, function.name, op.fake)
 
 
 def _result(request: Request, function: ast.FunctionDef) -> list[Fact]:
@@ -319,15 +226,17 @@ def of_call(request: Request, call: ast.Call) -> Made:
     names = [(edit.position(node), name) for name, node in pieces.items() if edit.segment(text, node) != name]
     moved = _segment_with(text, call, [(*at, _as_given(name, firsts[name], torch)) for at, name in names])
     gives, compare = _gives(results[0]), _decides(tree, call)
-    op = _Op(
+    op = Op(
         edit.unused_name(tree, f"_{shown.rpartition('.')[2].lstrip('_')}_op"),
         parameters,
-        _known(facts, torch),
+        known_kinds(facts, torch),
         fakes.pop(),
         moved,
         "scalar" if gives == "number" and compare is not None else gives,
     )
-    passed = ", ".join(_passed(edit.segment(text, node), name, facts[name]) for name, node in pieces.items())
+    passed = ", ".join(
+        as_argument(edit.segment(text, node), name, facts[name]) for name, node in pieces.items()
+    )
     back = ".item()" if op.gives == "number" else ""
     in_place = f"{op.name}({passed}){back}"
     changed = edit.replace_spans(text, [(*edit.position(call), in_place)])
@@ -336,7 +245,7 @@ def of_call(request: Request, call: ast.Call) -> Made:
     if op.gives == "scalar" and compare is not None:
         after = _segment_with(text, compare, [(*edit.position(call), in_place)])
         conditions = (Predicate(qualified, edit.segment(text, compare), after),)
-    text = _with(changed, edit.position(scope.parents[0])[0], op, torch)
+    text = with_op(changed, edit.position(scope.parents[0])[0], op, torch)
     return Made(text, op.name, qualified, op.fake, conditions)
 
 
@@ -372,7 +281,7 @@ def with_reader(text: str, at: ast.stmt, call: str, written: Callable[[str], str
     body = f"{torch}.tensor({call}(), dtype={torch}.float64)"
     name = edit.unused_name(tree, f"_{call.rpartition('.')[2].lstrip('_')}_op")
     outermost = scope_of(tree, at).parents[0]
-    return _with(written(name), edit.position(outermost)[0], _Op(name, {}, "", fake, body, "tensor"), torch)
+    return with_op(written(name), edit.position(outermost)[0], Op(name, {}, "", fake, body, "tensor"), torch)
 
 
 def _gives(result: Fact) -> str:
@@ -441,7 +350,7 @@ def _parameters(given: Mapping[str, Sequence[Fact]], what: str) -> dict[str, str
     return found
 
 
-def _known(given: Mapping[str, Sequence[Fact]], torch: str) -> str:
+def known_kinds(given: Mapping[str, Sequence[Fact]], torch: str) -> str:
     """The kinds of arguments that were seen, as a dict."""
     rows = (f'"{name}": [{", ".join(kinds(facts, torch))}]' for name, facts in given.items())
     return f"{{{', '.join(rows)}}}"
@@ -453,43 +362,9 @@ def _as_given(name: str, fact: Fact, torch: str) -> str:
     return f"{types[fact.type]}({name})" if fact.type in types else name
 
 
-def _passed(code: str, name: str, facts: Sequence[Fact]) -> str:
+def as_argument(code: str, name: str, facts: Sequence[Fact]) -> str:
     if not any(fact.requires_grad for fact in facts):
         return code
     if any(fact.type == "NoneType" for fact in facts):
         return f"None if {code} is None else {code}.detach()"
     return f"{code}.detach()"
-
-
-def _with(text: str, line: int, op: _Op, torch: str) -> str:
-    """The op and its helper above the statement at a line, and torch imported."""
-    helper = written_helpers.name_of(text, HELPER, _HELPER_TEXT)
-    read = {n.id for n in ast.walk(ast.parse(op.fake)) if isinstance(n, ast.Name)}
-    used = [name for name in op.parameters if name in read]
-    head = ", ".join([*used, "**_"])
-    unit = edit.indent_unit(text)
-    parameters = [f"{name}: {kind.replace('torch.', torch + '.')}" for name, kind in op.parameters.items()]
-    signature = f"def {op.name}({', '.join(parameters)}) -> {torch}.Tensor:"
-    if len(signature) > edit.WIDTH:
-        signature = (
-            f"def {op.name}(\n" + "".join(f"{unit}{p},\n" for p in parameters) + f") -> {torch}.Tensor:"
-        )
-    body = edit.wrap_call(f"{unit}return {op.body}")
-    told = [f"lambda {head}: {op.fake}", *([op.known] if op.parameters else [])]
-    told += [f'gives="{op.gives}"'] if op.gives != "tensor" else []
-    decorator = edit.wrap_call(f"{helper}({', '.join(told)})").replace(helper, f"@{helper}", 1)
-    block = f"{decorator}\n{signature}\n{body}\n"
-    known = any(isinstance(s, ast.FunctionDef) and s.name == helper for s in edit.parse(text).body)
-    if not known:
-        block = f"{helper_text(helper, torch)}\n\n{block}"
-    text = edit.insert_before_toplevel(text, _after_helper(text, helper, line), block)
-    return edit.ensure_torch_import(text)[0]
-
-
-def _after_helper(text: str, helper: str, line: int) -> int:
-    """The line of the statement before which the op goes: behind its helper."""
-    body = edit.parse(text).body
-    at = next((n for n, s in enumerate(body) if isinstance(s, ast.FunctionDef) and s.name == helper), None)
-    if at is None or body[at].lineno < line:
-        return line
-    return edit.first_line(body[at + 1])

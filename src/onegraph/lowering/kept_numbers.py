@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 from onegraph.lowering import choice, effect_text
 from onegraph.lowering.effect_repairs import Proposal, propose, statement_of
-from onegraph.lowering.effect_scope import Scope, scope_of
+from onegraph.lowering.effect_scope import scope_of
 from onegraph.lowering.effects import Effect, move_to_op
 from onegraph.lowering.numbers import taken_from
+from onegraph.lowering.streams import sets_torch_state
 from onegraph.model import Candidate, Declined
 from onegraph.rewrite import text as text_
 from onegraph.rewrite.request import Request
@@ -42,7 +43,7 @@ def kept(request: Request, kind: str) -> Iterator[Candidate | Declined]:
     if any(fact.is_tensor for fact in request.facts.values(place.value)[0]):
         return  # a write into a tensor
     owner = root.id if root.id in scope.names else ""
-    if owner and not _is_argument(scope, owner):
+    if owner and not scope.is_first_argument(owner):
         return
     what = _name(place, owner)
     if what is None or not all(_holds_no_tensor(request, part) for part in _written(statement, place)):
@@ -101,14 +102,6 @@ def _root(node: ast.expr) -> ast.Name | None:
     return node if isinstance(node, ast.Name) else None
 
 
-def _is_argument(scope: Scope, name: str) -> bool:
-    """Whether a name is the first argument of the method around, and never bound again."""
-    function = scope.function
-    assert function is not None
-    arguments = [*function.args.posonlyargs, *function.args.args]
-    return bool(arguments) and arguments[0].arg == name and len(scope.bindings(name)) == 1
-
-
 def _name(place: ast.Attribute | ast.Subscript, owner: str) -> str | None:
     """The attribute of the owner (or the name in the module) that holds what is kept."""
     chain: list[ast.expr] = [place]
@@ -142,8 +135,14 @@ def _read_elsewhere(
 
 
 def _keeps_too(tree: ast.Module, node: ast.expr) -> bool:
-    """Whether a read only leads to another place that something is kept in: it becomes an op as well."""
+    """Whether a read only leads to another place that something is kept in, or to a seed: it becomes an op as well."""
     at = text_.statement_at(tree, text_.span_of(node))
+    if (
+        isinstance(at, ast.Expr)
+        and isinstance(at.value, ast.Call)
+        and sets_torch_state(tree, scope_of(tree, at), at.value)
+    ):
+        return True
     place = place_of(at)
     return (
         place is not None

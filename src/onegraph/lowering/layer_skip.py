@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from onegraph.lowering import host_op
+from onegraph.lowering import host_op_text
 from onegraph.lowering.effect_scope import loads, stores
 from onegraph.lowering.effect_text import is_elif, owns_lines
 from onegraph.lowering.refused import Refused
@@ -100,7 +100,7 @@ _BY_HAND = "Run the layer always, and select with torch.where."
 
 def helper_text(torch: str) -> str:
     """The definitions of ``_unless`` and of what it calls."""
-    return _HELPER_TEXT.format(helper=HELPER, torch=torch, host_op=host_op.HELPER)
+    return _HELPER_TEXT.format(helper=HELPER, torch=torch, host_op=host_op_text.HELPER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,12 +367,12 @@ def _with_helper(text: str, function: ast.FunctionDef, torch: str) -> str:
     if taken or HELPER in defined:
         raise Refused(f"The file has a `{min(taken | {HELPER})}` of its own.", _BY_HAND)
     block = helper_text(torch)
-    own = defined.get(host_op.HELPER)
-    theirs = ast.parse(host_op.helper_text(host_op.HELPER, torch)).body[0]
+    own = defined.get(host_op_text.HELPER)
+    theirs = ast.parse(host_op_text.helper_text(host_op_text.HELPER, torch)).body[0]
     if own is None:
-        block = host_op.helper_text(host_op.HELPER, torch) + "\n\n" + block
+        block = host_op_text.helper_text(host_op_text.HELPER, torch) + "\n\n" + block
     elif ast.dump(own) != ast.dump(theirs):
-        raise Refused(f"The file has a `{host_op.HELPER}` of its own.", _BY_HAND)
+        raise Refused(f"The file has a `{host_op_text.HELPER}` of its own.", _BY_HAND)
     else:
         following = tree.body[tree.body.index(own) + 1]
         return edit.ensure_torch_import(edit.insert_before_toplevel(text, edit.first_line(following), block))[

@@ -7,7 +7,7 @@ or from Python's own containers: code of the user that could do something else i
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from onegraph.lowering import flow
 from onegraph.lowering.effect_scope import loads, stores
@@ -117,16 +117,22 @@ _STAYS = "Keep it outside of the compiled region."
 
 
 def check(
-    tree: ast.Module, statements: Sequence[ast.stmt], local: frozenset[str], *, may_return: bool = False
+    tree: ast.Module,
+    statements: Sequence[ast.stmt],
+    local: frozenset[str],
+    *,
+    may_return: bool = False,
+    also: Container[ast.AST] = (),
 ) -> None:
     """Raises Refused where the statements do more than compute and write. ``local``: names of the function.
-    ``may_return``: they may return, on every path."""
+    ``may_return``: they may return, on every path; ``also``: nodes that are fine whatever they do."""
     modules = imported(tree)
     shadowed = {name for s in text_.toplevel(tree) for name in text_.bound_names(s)} | local
     may_return = may_return and flow.always_leaves(statements)
     for statement in statements:
         for node in ast.walk(statement):
-            if not (may_return and isinstance(node, ast.Return) and node.value is not None):
+            returns = may_return and isinstance(node, ast.Return) and node.value is not None
+            if not returns and node not in also:
                 _check_node(node, modules, shadowed, local)
         _check_jumps(statement, inside_loop=False)
 

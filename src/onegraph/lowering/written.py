@@ -57,7 +57,7 @@ def written_in_op(request: Request, kind: str) -> Iterator[Candidate | Declined]
         return
     refused: Refused | None = None
     halfway: Refused | None = None
-    for block, at in _blocks(scope, statement):
+    for block, at in blocks_around(scope, statement):
         for end in range(at + 1, min(len(block), at + LONGEST) + 1):
             if (left := _leaves_halfway(block[at:end])) is not None:
                 halfway = halfway or Refused(
@@ -117,7 +117,7 @@ class _Run:
     returned: bool  # they return
 
 
-def _blocks(scope: Scope, statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], int]]:
+def blocks_around(scope: Scope, statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], int]]:
     """The blocks that hold the statement, innermost first, with its place there."""
     inner: ast.AST = statement
     for parent in reversed(scope.parents):
@@ -144,7 +144,7 @@ def _run(
     moved = _with_sources(tree, scope, before, moved)
     _check_scope(function, moved)
     reads, _ = pure_code.exposed(moved)
-    left = _read_behind(function, moved, reads)
+    left = read_behind(function, moved, reads)
     added = {
         n.target.id
         for s in moved
@@ -203,7 +203,7 @@ def _without_outside(
             free
             and not written
             and not any(name in inside for name in own)
-            and own & _read_behind(function, statements, set())
+            and own & read_behind(function, statements, set())
         ):
             pure_code.check(tree, [statement], local)
             continue
@@ -257,11 +257,11 @@ def _for_them_alone(
     own, reads = stores(statement), {n.id for n in loads(statement)}
     between = {name for s in passed for name in stores(s)}
     read_between = {n.id for s in passed for n in loads(s)}
-    left = _read_behind(scope.function, [statement, *moved], pure_code.exposed([statement, *moved])[0])
+    left = read_behind(scope.function, [statement, *moved], pure_code.exposed([statement, *moved])[0])
     return not own & left and not (own | reads) & between and not own & read_between
 
 
-def _read_behind(function: ast.AST, moved: Sequence[ast.stmt], reads: set[str]) -> set[str]:
+def read_behind(function: ast.AST, moved: Sequence[ast.stmt], reads: set[str]) -> set[str]:
     """The names bound by the statements that something else may read afterwards."""
     inside = {id(n) for s in moved for n in ast.walk(s)}
     own = {name for s in moved for name in stores(s)}

@@ -18,7 +18,7 @@ VALUE, NAMES, FORCE = "__onegraph_value__", "__onegraph_names__", "__onegraph_fo
 OLD = "__onegraph_old__"
 LOOP_LIMIT = 32  # evaluations of a forced predicate inside a loop: it may never end
 MAX_TEXT = 80  # characters of a str constant that a fact keeps
-MAX_ITEMS = 8  # of a tuple of ints that a fact keeps
+MAX_ITEMS = 256  # of a tuple or list of ints that a fact keeps
 
 _FSTRING: Any = (ast.JoinedStr, getattr(ast, "TemplateStr", ast.JoinedStr))
 _FIELD: Any = (ast.FormattedValue, getattr(ast, "Interpolation", ast.FormattedValue))
