@@ -7,6 +7,7 @@ import itertools
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from onegraph import pipeline
 from onegraph.model import Call, FixResult, Program
@@ -27,8 +28,8 @@ def imported(folder: Path, text: str, name: str = "") -> ModuleType:
     return module
 
 
-def fixed(folder: Path, text: str) -> FixResult:
+def fixed(folder: Path, text: str, **options: Any) -> FixResult:
     """``program`` of a text, mended for the calls that ``inputs()`` of it lists."""
     module = imported(folder, text)
     calls = tuple(Call(arguments) for arguments in module.inputs())
-    return pipeline.fix(Program("program", module.program, calls, {"backend": "aot_eager"}))
+    return pipeline.fix(Program("program", module.program, calls, {"backend": "aot_eager", **options}))

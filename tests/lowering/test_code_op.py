@@ -173,3 +173,55 @@ def test_a_branch_on_a_number_says_so(tmp_path: Path) -> None:
     assert [each.reason for each in lower(loaded, "k == 0")] == [
         "`k == 0` is decided by a Python number that the data gives"
     ]
+
+
+@pytest.mark.parametrize(
+    ("returned", "reason", "step"),
+    [
+        pytest.param(
+            '{"label": NAMES[int(x.argmax())], "x": x}', "is a dict", "Return the tensors", id="a label"
+        ),
+        pytest.param(
+            "NAMES[int(x.argmax())], x", "is a str", "Return the tensors", id="a label beside a tensor"
+        ),
+        pytest.param("x.tolist()", "is returned", "call .tolist() on it behind", id="a list of floats"),
+    ],
+)
+def test_values_that_only_python_can_hold_are_for_the_caller_to_make(
+    tmp_path: Path, returned: str, reason: str, step: str
+) -> None:
+    text = f"""\
+import torch
+
+NAMES = {{0: "cat", 1: "dog", 2: "eel"}}
+
+
+def program(x):
+    x = x.softmax(0)
+    return {returned}
+
+
+def inputs():
+    return [(torch.tensor([0.0, 2.0, 1.0]),)]
+"""
+    result = fixed(tmp_path, text, fullgraph=True)
+    assert not result.changes
+    assert any(reason in each.reason and step in each.next_step for each in result.repairs)
+
+
+def test_a_setting_that_moves_the_break_is_not_offered(tmp_path: Path) -> None:
+    text = """\
+import torch
+
+NAMES = {0: "cat", 1: "dog"}
+
+
+def program(x):
+    return NAMES[int(x.argmax())], x * 2
+
+
+def inputs():
+    return [(torch.tensor([0.0, 2.0]),)]
+"""
+    result = fixed(tmp_path, text)
+    assert not any("capture_scalar_outputs" in each.next_step for each in result.repairs)

@@ -106,6 +106,10 @@ def _carried(request: Request) -> Iterator[Candidate | Declined]:
         )
         return
     taken = source.segment(request.text, node)
+    if _returned_list(tree, node):
+        step = f"Return the tensor, and call .{_method(node)}() on it behind the compiled function."
+        yield Declined(NAME, f"The list from `{_short(taken)}` is returned.", step)
+        return
     inner = _innermost(function, node)
     try:
         (facts,) = request.facts.values(tensor)
@@ -127,6 +131,16 @@ def _carried(request: Request) -> Iterator[Candidate | Declined]:
             _OTHER_CALLS,
             *((_WARNING.format(node.func.id),) if warned and isinstance(node.func, ast.Name) else ()),
         ),
+    )
+
+
+def _returned_list(tree: ast.Module, node: ast.Call) -> bool:
+    """``return x.tolist()``, alone or beside others."""
+    at = source.statement_at(tree, source.span_of(node))
+    value = at.value if isinstance(at, ast.Return) else None
+    parts = value.values if isinstance(value, ast.Dict) else getattr(value, "elts", [value])
+    return _method(node) == "tolist" and any(
+        isinstance(part, ast.Call) and source.position(part) == source.position(node) for part in parts
     )
 
 

@@ -19,30 +19,22 @@ from onegraph.lowering import (
     op_given,
     op_text,
     pure_code,
-    returned_values,
-    same_dtype,
 )
-from onegraph.lowering.effect_params import SCALARS
 from onegraph.lowering.effect_scope import Scope, loads, scope_of, stores
-from onegraph.lowering.host_shapes import fake_of, kinds, open_fake
-from onegraph.lowering.known_size import Sizes
 from onegraph.lowering.op_given import Given, NotPassable
 from onegraph.lowering.op_methods import asked_of, guarded, own_methods
+from onegraph.lowering.op_results import results_of
 from onegraph.lowering.refused import Refused
 from onegraph.lowering.toplevel import helper_in, with_definition
 from onegraph.model import Candidate, Declined, Level
 from onegraph.rewrite import text as text_
-from onegraph.rewrite.request import Fact, Request
+from onegraph.rewrite.request import Request
 
 _NOTE = (
     "in the compiled program this code runs as one op, in Python: it waits for the device as before, and a CUDA graph "
     "ends before it",
 )
 _SIZE_NOTE = "a result of another size than {} is an error in the compiled program"
-CAPTURE = (
-    "Compile with fullgraph=True, or set capture_scalar_outputs and capture_dynamic_output_shape_ops of "
-    "torch._dynamo.config: then torch captures sizes that depend on values."
-)
 LONGEST = 12  # statements in a run
 _GRAD_NOTE = "an input of that op that gets no gradient in eager mode gets zeros"
 
@@ -380,7 +372,8 @@ def _candidate(request: Request, tree: ast.Module, scope: Scope, run: _Run, kind
     written = _written(run, given)
     _check_tensors(run, given, written)
     torch = text_.ensure_torch_import(text)[1]
-    results = _results(request, scope, run, given, torch)
+    results = results_of(request, run.statements, run.results, run.returned, given, torch)
+    _check_not_written_elsewhere(scope, run, given)
     first_name = written[0].name if written else (run.results or (function.name,))[0]
     base = f"_write_{first_name.strip('_')}" if written else f"_{first_name.strip('_')}_op"
     name = text_.unused_name(tree, base)
@@ -425,87 +418,6 @@ def _does(written: Sequence[Given], run: _Run) -> str:
     if run.results:
         words.append(f"gives {' and '.join(f'`{name}`' for name in run.results)}")
     return " and ".join(words) or "gives the result"
-
-
-# --- what it gives ----------------------------------------------------------------------------------------
-
-
-def _results(
-    request: Request, scope: Scope, run: _Run, given: Sequence[Given], torch: str
-) -> op_text.Results:
-    """What the run hands on: tensors whose size follows from what went in. Raises Refused."""
-    last = run.statements[-1]
-    rows: list[Sequence[ast.expr]] = []
-    if run.returned:
-        rows = returned_values.rows(run.statements)
-        found = returned_values.facts(request, run.statements, rows)
-    else:
-        after = request.facts.names(last, run.results, after=True)
-        found = [(name, tuple(after.get(name, ()))) for name in run.results]
-    sizes = Sizes(run.statements, lambda node: request.facts.values(node)[0])
-    unknown = [name for name in run.results if name in sizes.unknown]
-    if run.returned:
-        columns = zip((name for name, _ in found), zip(*rows, strict=True), strict=True)
-        unknown = [name for name, column in columns if not all(map(sizes.known, column))]
-    opened = _captured(request) and all(_of_integers(facts) for name, facts in found if name in unknown)
-    if unknown and not opened:
-        raise Refused(f"The size of `{unknown[0]}` depends on values.", CAPTURE)
-    fakes = []
-    iterated = {n.id for s in run.statements if isinstance(s, ast.For) for n in loads(s.iter)}
-    ranked = sorted(
-        given, key=lambda each: each.root not in iterated
-    )  # a result for each trip is as long as that
-    firsts = {each.name: each.facts[0] for each in ranked}
-    free = same_dtype.follows(run.statements, lambda node: request.facts.values(node)[0])
-    like = (
-        next((each.name for each in given if all(map(same_dtype.is_float, each.facts))), "") if free else ""
-    )
-    for name, facts in found:
-        if not facts:
-            raise Refused(f"No recorded input reaches line {last.lineno}.", "Give inputs that run this line.")
-        if not all(fact.is_tensor for fact in facts):
-            types = " or a ".join(sorted({fact.type.removeprefix("builtins.") for fact in facts}))
-            raise Refused(f"`{name}` is a {types}, which no graph can hold.", "Keep it a tensor.")
-        if name in unknown:
-            fakes.append(open_fake(facts[0], firsts, torch))
-            continue
-        source = ast.Module([*run.statements], [])
-        told = {
-            fake_of(fact, firsts, source, torch, like if same_dtype.is_float(fact) else "") for fact in facts
-        }
-        if len(told) > 1:
-            raise Refused(f"The size of `{name}` depends on values.", CAPTURE)
-        fakes.append(told.pop())
-    _check_not_written_elsewhere(scope, run, given)
-    if fakes:
-        known = {each.name: kinds(each.facts, torch, bool(like)) for each in given}
-    else:
-        known = {each.name: _taken(each.facts, torch) for each in given}
-        known = {name: taken for name, taken in known.items() if taken != (f"{torch}.Tensor",)}
-    return op_text.Results(() if run.returned else run.results, tuple(fakes), run.returned, known)
-
-
-def _captured(request: Request) -> bool:
-    """Whether torch captures sizes that depend on values here: it asked for one of them."""
-    return any(each.gb_type.startswith(("UserError", "GuardOnDataDependent")) for each in request.site.breaks)
-
-
-def _of_integers(facts: Sequence[Fact]) -> bool:
-    """Whether results are positions, lengths, flags: no part of the gradient."""
-    alike = {(fact.dtype, len(fact.shape or ()), fact.device) for fact in facts}
-    return len(alike) == 1 and all(
-        fact.is_tensor and fact.shape and not fact.requires_grad and (fact.dtype or "") in _INTEGERS
-        for fact in facts
-    )
-
-
-_INTEGERS = frozenset(f"torch.{name}" for name in ("bool", "uint8", "int8", "int16", "int32", "int64"))
-
-
-def _taken(facts: Sequence[Fact], torch: str) -> tuple[str, ...]:
-    """The kinds of values that a parameter takes, where nothing else depends on them."""
-    found = dict.fromkeys(f"{torch}.Tensor" if fact.is_tensor else kinds((fact,), torch)[0] for fact in facts)
-    return (*found, *(kind for kind in sorted(SCALARS) if found.keys() & SCALARS and kind not in found))
 
 
 def _check_not_written_elsewhere(scope: Scope, run: _Run, given: Sequence[Given]) -> None:

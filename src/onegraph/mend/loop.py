@@ -518,8 +518,8 @@ class _Loop:
         if self.captured is None:
             trace = self._timed("observe", lambda: self._observed(self.tools.residual))
             self.captured = self.tools.diagnose(trace)
-        left = [set(self._spans(each)) for each in self.captured.sites]
-        if self.captured.trace.error is not None or any(site.span in spans for spans in left):
+        left = [span for each in self.captured.sites for span in self._spans(each) if span is not None]
+        if self.captured.trace.error is not None or any(_overlap(site.span, span) for span in left):
             return ""
         return captures.words(names)
 
@@ -547,6 +547,12 @@ def _shown(site: Site) -> Site:
 
 def _words(evidence: Evidence, names: set[str]) -> str:
     return next(f"{check.name}: {check.detail}" for check in evidence.checks if check.name in names)
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    """Whether two spans have text in common: what breaks next to a number that was captured is still there."""
+    first, second = sorted((one, other), key=_place)
+    return first.file == second.file and (first.end_line, first.end_column) > (second.line, second.column)
 
 
 def _place(span: Span) -> tuple[str, int, int]:
