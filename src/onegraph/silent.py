@@ -6,3 +6,4 @@ While onegraph mends, and in what it compiles, each of these is a break of the g
 ENVIRONMENT = "an environment variable that is held fast"
 HANDLER = "an except that is never entered"
 RANDOM = "random numbers out of another stream"
+LIMIT = "a full deque that grows on"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import os
 import random
+from collections import deque
 from collections.abc import Mapping
 
 import numpy as np
 import pytest
 import torch
 
-from onegraph.silent import ENVIRONMENT, HANDLER, RANDOM
+from onegraph.silent import ENVIRONMENT, HANDLER, LIMIT, RANDOM
 from onegraph.torch_private import traps
 
 
@@ -52,6 +53,26 @@ def python_numbers(x):
     return x + random.uniform(0, 1)
 
 
+WINDOW, ROOM = deque([1, 2], maxlen=2), deque([1], maxlen=100)
+
+
+def full_deque(x):
+    WINDOW.append(3)
+    return x * len(WINDOW)
+
+
+def deque_with_room(x):
+    ROOM.append(3)
+    ROOM.pop()
+    return x * len(ROOM)
+
+
+def deque_made_inside(x):
+    window = deque([1, 2], maxlen=2)
+    window.append(3)
+    return x * len(window)
+
+
 def guarded_variable(x):
     return x * int(os.environ.copy().get("ONEGRAPH_NOT_SET", "2"))
 
@@ -87,6 +108,7 @@ TRAPPED = {
     caught: HANDLER,
     caught_outside: HANDLER,
     caught_sizes: HANDLER,
+    full_deque: LIMIT,
     numpy_numbers: RANDOM,
     python_numbers: RANDOM,
 }
@@ -99,7 +121,9 @@ def test_it_breaks_the_graph(function):
 
 
 @pytest.mark.parametrize(
-    "function", [guarded_variable, uncaught, finally_only, caught_key], ids=lambda f: f.__name__
+    "function",
+    [guarded_variable, uncaught, finally_only, caught_key, deque_with_room, deque_made_inside],
+    ids=lambda f: f.__name__,
 )
 def test_what_is_captured_rightly_stays_captured(function):
     with traps.set_everywhere():

@@ -80,6 +80,8 @@ NEEDS = (
     ),
     Need("torch._dynamo.variables.functions", "UserFunctionVariable.get_code", _TRAPS),
     Need("torch._dynamo.variables.builder", "get_fake_value", _TRAPS, ("node", "tx")),
+    Need("torch._dynamo.variables.builder", "VariableBuilder.wrap_listlike", _TRAPS, ("value",)),
+    Need("torch._dynamo.variables.lists", "DequeVariable.call_method", _TRAPS, ("tx", "name", "args")),
     Need("torch._dynamo.variables.misc", "NumpyVariable.call_function", _TRAPS),
     Need("torch._dynamo.variables.misc", "call_random_fn", _TRAPS),
     Need("torch._functorch.config", "fake_tensor_propagate_real_tensors", _PROBE),

@@ -4,6 +4,7 @@
   guards the whole of ``os.environ.copy()``. (Libraries read switches of their own, which nobody turns meanwhile.)
 - An operation in a ``try`` that values, or sizes, make fail: the ``except`` is no part of the graph, so that the
   exception leaves the compiled function.
+- A deque with a limit that it was given outside: Dynamo forgets the limit, so that it grows on while it is traced.
 - Random numbers of NumPy, which Dynamo draws from torch's stream, and of Python, which Inductor gets wrong.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,11 +22,11 @@ from typing import Any
 
 import torch
 from torch._dynamo import eval_frame, exc
-from torch._dynamo.variables import builder, misc, user_defined
+from torch._dynamo.variables import builder, lists, misc, user_defined
 from torch._dynamo.variables import functions as variables
 
 from onegraph.installed import package_folders
-from onegraph.silent import ENVIRONMENT, HANDLER, RANDOM
+from onegraph.silent import ENVIRONMENT, HANDLER, LIMIT, RANDOM
 from onegraph.torch_private import frames
 from onegraph.torch_private.patching import wrap
 
@@ -87,6 +89,8 @@ def _patch() -> None:
     for owner, name, make in (
         (variables.UserFunctionVariable, "get_code", _get_code),
         (builder, "get_fake_value", _get_fake_value),
+        (builder.VariableBuilder, "wrap_listlike", _wrap_listlike),
+        (lists.DequeVariable, "call_method", _deque_method),
         (misc.NumpyVariable, "call_function", _numpy_call),
         (user_defined, "call_random_fn", _random_call),
         (misc, "call_random_fn", _random_call),
@@ -139,6 +143,35 @@ def _get_fake_value(original: Callable[..., Any]) -> Callable[..., Any]:
             _break(HANDLER, f"The operation fails for these sizes: {error}")
 
     return get_fake_value
+
+
+def _wrap_listlike(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wrap_listlike(self: Any, value: Any) -> Any:
+        variable = original(self, value)
+        limit = value.maxlen if isinstance(value, deque) else None
+        if limit is not None and getattr(variable, "maxlen", None) is not None:
+            kept = variable.maxlen.as_python_constant()
+            variable.onegraph_limit = limit if kept is None else None
+        return variable
+
+    return wrap_listlike
+
+
+def _deque_method(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call_method(self: Any, tx: Any, name: str, args: Any, kwargs: Any) -> Any:
+        limit = getattr(self, "onegraph_limit", None)
+        if limit is not None and name in _GROWS and _are_set():
+            added = 1 if name.startswith("append") else limit  # how many come is not looked at
+            if len(self.items) + added > limit:
+                _break(LIMIT, "The compiled program would go on with more entries than the deque may hold.")
+        return original(self, tx, name, args, kwargs)
+
+    return call_method
+
+
+_GROWS = frozenset(("append", "appendleft", "extend", "extendleft"))
 
 
 def _numpy_call(original: Callable[..., Any]) -> Callable[..., Any]:
